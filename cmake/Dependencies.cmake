@@ -1,0 +1,28 @@
+# Where each dependency comes from. All are Debian packages but onnx, which tools/setup.sh builds once.
+find_package(absl REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(nlohmann_json REQUIRED)
+# Debian's own CMake file for oneDNN also asks for OpenCL's headers, which nothing here uses.
+find_library(dnnl_library dnnl REQUIRED)
+find_path(dnnl_include dnnl.hpp REQUIRED)
+add_library(DNNL::dnnl UNKNOWN IMPORTED)
+set_target_properties(DNNL::dnnl PROPERTIES IMPORTED_LOCATION ${dnnl_library} INTERFACE_INCLUDE_DIRECTORIES ${dnnl_include})
+find_package(OpenMP REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
+pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+
+if(DEFINED ENV{PIPEC_CACHE})
+  set(pipec_cache $ENV{PIPEC_CACHE})
+elseif(DEFINED ENV{XDG_CACHE_HOME})
+  set(pipec_cache $ENV{XDG_CACHE_HOME}/pipec)
+else()
+  set(pipec_cache $ENV{HOME}/.cache/pipec)
+endif()
+find_package(ONNX 1.22.0 REQUIRED CONFIG PATHS ${pipec_cache}/onnx-1.22.0 NO_DEFAULT_PATH)
+
+find_package(LLVM 14 REQUIRED CONFIG)
+
+# The flags every room shares.
+add_library(pipec_options INTERFACE)
+target_compile_options(pipec_options INTERFACE -Wall -Wextra -Wno-sign-compare -Wno-missing-field-initializers)

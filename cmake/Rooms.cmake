@@ -1,0 +1,17 @@
+# pipec_room(FOLDER DEPS targets...): one static library from the folder's own *.cc files (and those of
+# subfolders that are not rooms themselves: kernels/, gradients/). runtime/device/cpu -> pipec_device_cpu.
+function(pipec_room folder)
+  cmake_parse_arguments(ROOM "" "" "DEPS" ${ARGN})
+  string(REGEX REPLACE "^(runtime|compiler)/" "" name ${folder})
+  string(REPLACE "/" "_" name pipec_${name})
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/kernels/*.cc ${folder}/gradients/*.cc)
+  if(sources)
+    add_library(${name} STATIC ${sources})
+    target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
+    target_link_libraries(${name} PUBLIC pipec_options PRIVATE ${ROOM_DEPS})
+  else()
+    add_library(${name} INTERFACE)
+    target_include_directories(${name} INTERFACE ${CMAKE_SOURCE_DIR})
+    target_link_libraries(${name} INTERFACE pipec_options)
+  endif()
+endfunction()

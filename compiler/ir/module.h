@@ -1,0 +1,140 @@
+// What the compiler knows of one model at a time: the graph, and with each level (DESIGN.md, "Levels and their
+// verifiers") one more thing about it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/graph.h"
+#include "compiler/schedule/schedule.h"
+
+namespace pipec {
+
+enum class Level : uint8_t { kModel, kTraining, kStaged, kScheduled, kPlanned };
+absl::string_view Name(Level level);
+
+enum class Mode : uint8_t { kTrain, kInfer };
+
+// A parameter that learns, and what the training graph holds for it.
+struct TrainedParameter {
+  Value* parameter = nullptr;
+  // One per use, in use order (execution order of the consuming forward nodes): the sum over microbatches, output of
+  // the last ai.pipec::Accumulate of that use.
+  std::vector<Value*> accumulated;
+  // Optimizer state in the order of the optimizer op's operands (adam: first moment, second moment); [k] belongs to the
+  // k-th owner. Before level staged there is one owner; afterwards one per rank that uses the parameter, ascending.
+  std::vector<std::vector<Value*>> states;
+  // The optimizer nodes, one an owner.
+  std::vector<Node*> updates;
+};
+
+struct Training {
+  std::string optimizer;  // sgd, momentum, nesterov, adam, adamw, adagrad
+  // Scalars summed over the microbatches of a step (outputs of ai.pipec::Accumulate): the loss (float64), what it is to be
+  // divided by (float64; null: each microbatch counts 1), and for evaluation the number of correct predictions and of
+  // predictions (int64; null if there are no class labels).
+  Value* loss_sum = nullptr;
+  Value* loss_weight = nullptr;
+  Value* correct = nullptr;
+  Value* predictions = nullptr;
+  // In the order of the model's initializers; parameters the loss does not depend on are not among them.
+  std::vector<TrainedParameter> parameters;
+  // ai.pipec::GradientScale, one a rank from level staged on. Outputs: scale, gradient norm, loss.
+  std::vector<Node*> gradient_scales;
+};
+
+enum class MessageKind : uint8_t {
+  kActivation,  // forward, per microbatch
+  kGradient,    // backward, per microbatch
+  kTied,        // accumulators of a shared parameter, once a step (REDUCE_TIED)
+  kNorm,        // squared norms, loss and loss weight, once a step (NORM)
+};
+
+// The tensors from one stage to another: a node of op ai.pipec::Message whose input k, made in `from_stage`,
+// arrives as output k in `to_stage` (which is also the node's stage).
+struct Message {
+  Node* node = nullptr;
+  MessageKind kind = MessageKind::kActivation;
+  int from_stage = 0;
+  int to_stage = 0;
+};
+
+struct Stage {
+  int rank = 0;
+  // Modelled seconds per microbatch and how they were made.
+  StageTimes times;
+};
+
+enum class BufferKind : uint8_t {
+  kParameter, kGradient, kOptimizerState, kActivation, kMessage, kTransient, kInput, kOutput, kConstant,
+};
+absl::string_view Name(BufferKind kind);
+
+// A piece of a rank's arena. A buffer of n slots holds n microbatches at once, at offset + slot * stride.
+struct Buffer {
+  std::string name;
+  BufferKind kind = BufferKind::kTransient;
+  int64_t bytes = 0;       // of one slot
+  int64_t offset = 0;
+  int slots = 1;
+  int slot_class = -1;     // index into RankMemory::slot_classes; -1: the same place for every microbatch
+  int64_t stride() const { return (bytes + 63) / 64 * 64; }
+};
+
+// Buffers that live and die together share a class: which slot microbatch m uses, in training and in evaluation.
+struct SlotClass {
+  int slots = 1;
+  std::vector<int> train;  // M entries
+  std::vector<int> eval;   // M entries
+};
+
+// Where a value lies on one rank: a whole buffer or a part of it (views and in-place results share a buffer).
+struct Location {
+  int buffer = -1;
+  int64_t offset = 0;  // within the slot
+};
+
+// A straight list of nodes that one action runs.
+struct Program {
+  int stage = 0;
+  ActionKind kind = ActionKind::kF;  // kF, kB, kI, kW, kNorm, kUpdate
+  std::vector<Node*> nodes;          // views have no instruction and are not listed
+};
+
+struct RankMemory {
+  std::vector<Program> programs;
+  std::vector<Buffer> buffers;
+  std::vector<SlotClass> slot_classes;
+  absl::flat_hash_map<const Value*, Location> locations;
+  int64_t arena_bytes = 0;
+  int64_t lower_bound = 0;  // of arena_bytes
+};
+
+struct Module {
+  std::string model_name;
+  Level level = Level::kModel;
+  Mode mode = Mode::kTrain;
+  Graph graph;
+
+  // Samples: batch = microbatches x replicas x microbatch_size.
+  int64_t microbatch_size = 1;
+  int replicas = 1;
+
+  Training training;                // from level training on (mode train)
+  std::vector<Stage> stages;        // from level staged on
+  std::vector<Message> messages;    // from level staged on
+  double partition_bound = 0;       // seconds: lower bound of the slowest stage
+  Schedule schedule;                // from level scheduled on, messages included
+  Schedule eval_schedule;           // from level scheduled on: forward only, messages included
+  Simulation simulation;            // of `schedule`
+  std::vector<RankMemory> memory;   // from level planned on, one a rank
+
+  // Facts that the report shows to the user: what was assumed (and the flag that changes it), what was left out.
+  std::vector<std::string> notes;
+};
+
+// Stages owned by one rank, ascending.
+std::vector<int> StagesOfRank(const Module& module, int rank);
+
+}  // namespace pipec

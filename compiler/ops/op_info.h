@@ -1,0 +1,49 @@
+// The op table: one row per op the compiler knows more about than ONNX's schema says.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "compiler/ir/graph.h"
+
+namespace pipec {
+
+struct NodeCost {
+  double flops = 0;
+  double bytes = 0;  // read and written
+};
+
+enum class Alias : uint8_t {
+  kNone,
+  kInPlace,   // output 0 may lie where input `alias_input` lies if that dies here and has the same size
+  kView,      // output 0 is input 0's memory under another shape: no instruction at all
+  kSameMemory // output k must lie where input `alias_input` + k lies: accumulators, optimizer state
+};
+
+struct OpInfo {
+  absl::string_view op;
+  absl::string_view domain;
+  // Null: no flops, every operand read once and every result written once.
+  NodeCost (*cost)(const Node& node) = nullptr;
+  // The batch axis of output 0 given the batch axes of the inputs; null: element-wise with broadcasting.
+  int (*batch_axis)(const Node& node) = nullptr;
+  Alias alias = Alias::kNone;
+  int alias_input = 0;
+  // Output types, for helper ops only. `spec.outputs.size()` is how many are asked for.
+  absl::StatusOr<std::vector<TensorType>> (*infer)(const NodeSpec& spec) = nullptr;
+};
+
+// Null if there is no row: then the op costs its bytes, has no batch axis rule and no alias.
+const OpInfo* FindOp(absl::string_view op, absl::string_view domain);
+absl::Span<const OpInfo> AllOps();
+
+NodeCost CostOf(const Node& node);
+Alias AliasOf(const Node& node);
+
+// Whether a device has a kernel for this op: runtime/device/ops.def.
+bool HasKernel(absl::string_view device, absl::string_view op, absl::string_view domain);
+
+}  // namespace pipec

@@ -1,0 +1,104 @@
+// A schedule: per rank the ordered list of actions of one step. Plain data: generators make it, Lower adds
+// messages, the checker and the simulator read it. Nothing here knows a graph.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "compiler/schedule/action.h"
+
+namespace pipec {
+
+// The size of the problem: P ranks, V stages a rank (S = P V stages), M microbatches.
+struct ScheduleShape {
+  int ranks = 1;
+  int virtual_stages = 1;
+  int microbatches = 1;
+
+  int stages() const { return ranks * virtual_stages; }
+};
+
+enum class Placement { kLoop, kV };
+
+struct Schedule {
+  std::string name;
+  ScheduleShape shape;
+  std::vector<int> rank_of_stage;             // S entries
+  std::vector<std::vector<Action>> ranks;     // P lists
+};
+
+// Ranks of all stages: loop: stage s on s mod P; V: rank r holds r and 2P-1-r.
+std::vector<int> PlaceStages(const ScheduleShape& shape, Placement placement);
+
+// One row per named schedule. `generate` gives compute actions only (F, B, I, W).
+struct ScheduleInfo {
+  absl::string_view name;
+  Placement placement;
+  int default_virtual_stages;
+  bool splits_backward;      // makes I and W instead of B
+  bool forward_only;         // infer
+  absl::string_view summary; // one line for --list-schedules: update rule, bubble, activations, what M and V it needs
+  // Refuses a microbatch or stage count it cannot take: InvalidArgument that names the nearest that works.
+  absl::StatusOr<Schedule> (*generate)(const ScheduleShape& shape);
+};
+
+// All named schedules, in the order of the documentation.
+absl::Span<const ScheduleInfo> AllSchedules();
+// Null if there is none.
+const ScheduleInfo* FindSchedule(absl::string_view name);
+
+// A message type between two stages: activations forward (from < to) or gradients backward (from > to).
+struct StageLink {
+  int from_stage;
+  int to_stage;
+  double seconds = 0;  // modelled time of one message on the wire
+
+  bool operator==(const StageLink&) const = default;
+};
+
+// Modelled seconds of the compute actions of each stage; B is I + W.
+struct StageTimes {
+  double f = 1;
+  double i = 1;
+  double w = 1;
+};
+
+// Adds SEND and RECV actions for every link and microbatch to a schedule of compute actions. The lists are
+// projections of one global order (a receive is placed on the peer's list at the moment, in modelled time,
+// at which the send is placed), so they complete even when every send blocks until its receive is posted.
+// Messages between stages of one rank are left out. FailedPrecondition if the compute actions deadlock.
+absl::StatusOr<Schedule> AddMessages(const Schedule& schedule, absl::Span<const StageLink> links,
+                                     absl::Span<const StageTimes> times);
+
+// Refuses, naming rank, position and action: a missing or double action, an action on the wrong rank,
+// F, I or W of a stage out of microbatch order, an I before its F, a W before its I, a message without its
+// counterpart, a message that is used before it arrives or sent before it is made, and a cycle when
+// every send blocks until the peer reaches its receive. Independent of the generators and of AddMessages.
+// `links` may be empty for a schedule of compute actions only: then stage s needs s-1 (forward), s+1 (backward).
+absl::Status CheckSchedule(const Schedule& schedule, absl::Span<const StageLink> links);
+
+struct SimulatedAction {
+  Action action;
+  double start = 0;
+  double end = 0;
+};
+
+struct Simulation {
+  std::vector<std::vector<SimulatedAction>> ranks;
+  double makespan = 0;
+  double bubble_ratio = 0;             // idle / (ranks x makespan), compute actions only
+  std::vector<int> peak_activations;   // per stage: microbatches whose F ran and whose B or W has not
+};
+
+// Runs the schedule (with or without message actions) on modelled times. Each direction of a pair of ranks is
+// its own channel; messages overlap compute.
+absl::StatusOr<Simulation> Simulate(const Schedule& schedule, absl::Span<const StageLink> links,
+                                    absl::Span<const StageTimes> times);
+
+// PyTorch's compute-only CSV: one line per rank, cells in execution order.
+std::string ToCsv(const Schedule& schedule);
+
+}  // namespace pipec

@@ -1,0 +1,54 @@
+// What a pass is: a function over the module. pipeline.cc holds the ordered table.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/cost/cluster.h"
+#include "compiler/ir/module.h"
+
+namespace pipec {
+
+// What the user asked for, after the flags were checked for form. Defaults are cli.md's.
+struct CompileOptions {
+  Mode mode = Mode::kTrain;
+  int ranks = 2;
+  int virtual_stages = 0;        // 0: what the schedule needs
+  std::string schedule = "1f1b";
+  int microbatches = 32;
+  int replicas = 1;
+  std::string loss = "auto";     // auto, output:NAME, cross-entropy, mse, bce
+  double label_smoothing = 0;
+  int64_t ignore_index = -100;
+  std::string optimizer = "adamw";
+  std::string train_regex;       // "" : all float parameters
+  std::string freeze_regex;
+  Cluster cluster;               // devices, memory limits, links
+  std::vector<std::string> cut;  // names of values to cut at; empty: the partitioner decides
+  uint64_t seed = 0;
+};
+
+struct PassContext {
+  CompileOptions options;
+};
+
+// Returns whether it changed anything. Errors: InvalidArgument, FailedPrecondition and the like are the user's to mend and
+// say how; Internal is ours.
+using PassFunction = absl::StatusOr<bool> (*)(Module&, const PassContext&);
+
+struct PassInfo {
+  absl::string_view name;     // the file's name in kebab-case
+  PassFunction run;
+  Level before;               // the level it needs
+  Level after;                // the level it leaves the module in
+  bool training_only;
+  absl::string_view why_here; // the reason for its position
+};
+
+// The ordered table.
+absl::Span<const PassInfo> AllPasses();
+const PassInfo* FindPass(absl::string_view name);
+
+}  // namespace pipec

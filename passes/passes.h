@@ -1,0 +1,32 @@
+// Every pass, one line each; the file of a pass says what it does.
+#pragma once
+
+#include "passes/pass.h"
+
+namespace pipec {
+
+// Level model.
+absl::StatusOr<bool> EliminateIdentity(Module& module, const PassContext& context);
+absl::StatusOr<bool> FoldConstants(Module& module, const PassContext& context);
+absl::StatusOr<bool> EliminateDead(Module& module, const PassContext& context);
+absl::StatusOr<bool> FuseTransposeMatmul(Module& module, const PassContext& context);
+absl::StatusOr<bool> SplitParameterOps(Module& module, const PassContext& context);
+absl::StatusOr<bool> InferBatchAxis(Module& module, const PassContext& context);
+absl::StatusOr<bool> LowerDropout(Module& module, const PassContext& context);
+
+// From model to training.
+absl::StatusOr<bool> BuildLoss(Module& module, const PassContext& context);
+absl::StatusOr<bool> BuildGradients(Module& module, const PassContext& context);
+absl::StatusOr<bool> SplitBackward(Module& module, const PassContext& context);
+absl::StatusOr<bool> BuildUpdate(Module& module, const PassContext& context);
+
+// To staged.
+absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context);
+absl::StatusOr<bool> ReplicateUpdate(Module& module, const PassContext& context);
+absl::StatusOr<bool> InsertMessages(Module& module, const PassContext& context);
+
+// To scheduled, to planned.
+absl::StatusOr<bool> OrderActions(Module& module, const PassContext& context);
+absl::StatusOr<bool> PlanMemory(Module& module, const PassContext& context);
+
+}  // namespace pipec

@@ -1,0 +1,50 @@
+// The ordered table of passes, with the reason for each position.
+#include "passes/passes.h"
+
+namespace pipec {
+namespace {
+
+constexpr Level kModel = Level::kModel, kTraining = Level::kTraining, kStaged = Level::kStaged,
+                kScheduled = Level::kScheduled, kPlanned = Level::kPlanned;
+
+constexpr PassInfo kPasses[] = {
+    {"eliminate-identity", EliminateIdentity, kModel, kModel, false,
+     "first: so that no later pattern has to look through an Identity"},
+    {"fold-constants", FoldConstants, kModel, kModel, false,
+     "before anything that needs axes, shapes or masks as constants"},
+    {"lower-dropout", LowerDropout, kModel, kModel, false,
+     "after folding, which makes ratio and training_mode constants; before the batch axis, which its rows know"},
+    {"eliminate-dead", EliminateDead, kModel, kModel, false,
+     "after folding left shape arithmetic without users; before fusion, which asks for single users"},
+    {"fuse-transpose-matmul", FuseTransposeMatmul, kModel, kModel, false,
+     "before the cut, as every change of arithmetic, and before gradients, which then need no transposes either"},
+    {"split-parameter-ops", SplitParameterOps, kModel, kModel, false,
+     "after fusion took most of them away; before gradients, which count the uses of a parameter"},
+    {"infer-batch-axis", InferBatchAxis, kModel, kModel, false,
+     "on the final forward graph; the loss and dropout need it"},
+    {"build-loss", BuildLoss, kModel, kModel, true, "the last forward nodes; gradients start from it"},
+    {"build-gradients", BuildGradients, kModel, kModel, true, "needs the loss; the update needs its accumulators"},
+    {"build-update", BuildUpdate, kModel, kTraining, true, "completes level training"},
+    {"split-backward", SplitBackward, kTraining, kTraining, true,
+     "after all backward nodes exist; before the partitioner, which weighs I and W apart"},
+    {"partition-stages", PartitionStages, kModel, kStaged, false,
+     "after every change of arithmetic, so that numbers do not depend on the cut"},
+    {"replicate-update", ReplicateUpdate, kStaged, kStaged, true,
+     "after stages are known: who owns a parameter; before messages, which carry its accumulators and norms"},
+    {"insert-messages", InsertMessages, kStaged, kStaged, false, "the last change of the graph"},
+    {"order-actions", OrderActions, kStaged, kScheduled, false, "needs the messages and the modelled times of the stages"},
+    {"plan-memory", PlanMemory, kScheduled, kPlanned, false, "needs the order of the actions: how long a buffer lives"},
+};
+
+}  // namespace
+
+absl::Span<const PassInfo> AllPasses() { return kPasses; }
+
+const PassInfo* FindPass(absl::string_view name) {
+  for (const PassInfo& pass : kPasses) {
+    if (pass.name == name) return &pass;
+  }
+  return nullptr;
+}
+
+}  // namespace pipec

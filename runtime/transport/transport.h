@@ -1,0 +1,46 @@
+// Messages between ranks. Matched by tag, never by arrival. One object a rank.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "runtime/device/device.h"
+
+namespace pipec {
+
+// Who sends what to whom: unique among the messages of a step.
+struct MessageTag {
+  int from_stage = 0;
+  int to_stage = 0;
+  int kind = 0;         // MessageKind's number in plan.proto
+  int microbatch = -1;  // -1: once a step
+  bool operator==(const MessageTag&) const = default;
+};
+
+struct Piece {
+  void* data;
+  int64_t bytes;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual absl::string_view name() const = 0;
+
+  // Enqueues the sending of `pieces`, which must stay as they are until `done` has happened. Sender and receiver must give
+  // equal sizes; if not, both ends get FailedPrecondition.
+  virtual absl::Status Send(Stream& stream, int to_rank, const MessageTag& tag, absl::Span<const Piece> pieces,
+                            Event& done) = 0;
+  // Enqueues the receipt into `pieces`; they hold the message once `done` has happened.
+  virtual absl::Status Receive(Stream& stream, int from_rank, const MessageTag& tag, absl::Span<const Piece> pieces,
+                               Event& done) = 0;
+
+  // A failure of this rank: every wait of every other rank ends with this status (first one wins).
+  virtual void Abort(const absl::Status& status) = 0;
+};
+
+}  // namespace pipec
