@@ -1,0 +1,29 @@
+#include "runtime/device/host_event.h"
+
+namespace pipec {
+
+void HostEvent::Reset() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  done_ = false;
+  status_ = absl::OkStatus();
+}
+
+void HostEvent::Complete(absl::Status status) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (done_) return;
+    done_ = true;
+    status_ = std::move(status);
+  }
+  changed_.notify_all();
+}
+
+absl::Status HostEvent::Wait(absl::Time deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (!changed_.wait_until(lock, absl::ToChronoTime(deadline), [this] { return done_; })) {
+    return absl::DeadlineExceededError("the event did not happen in time");
+  }
+  return status_;
+}
+
+}  // namespace pipec

@@ -1,0 +1,30 @@
+// An event of the host: set by one thread, awaited by others, reusable. The CPU device's events are of this class, and
+// the local transport completes them.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "runtime/device/device.h"
+
+namespace pipec {
+
+class HostEvent : public Event {
+ public:
+  // Not happened yet.
+  void Reset();
+  // Happened; a status that is not OK is what every waiter gets.
+  void Complete(absl::Status status = absl::OkStatus());
+  // OK once it has happened; DeadlineExceeded if it did not in time.
+  absl::Status Wait(absl::Time deadline);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  absl::Status status_;
+};
+
+}  // namespace pipec
