@@ -1,0 +1,164 @@
+"""What the end-to-end tests share: running the tools, models in ONNX text, npz and safetensors. Standard library only."""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("PIPEC_BIN", ROOT / "build/release/bin"))
+TIMEOUT = 60  # seconds: no run may hang; sanitizer builds are slower
+if os.environ.get("PIPEC_SLOW"):
+    TIMEOUT *= 10
+
+_NPY = {"float32": ("<f4", "f"), "float64": ("<f8", "d"), "int64": ("<i8", "q"), "int32": ("<i4", "i"), "bool": ("|b1", "?")}
+
+
+def elements(shape):
+    n = 1
+    for dim in shape:
+        n *= dim
+    return n
+
+
+def npy(dtype, shape, values):
+    """Bytes of a .npy file, version 1.0."""
+    descr, code = _NPY[dtype]
+    assert len(values) == elements(shape), (len(values), shape)
+    dims = "(" + "".join(f"{d}," for d in shape) + ")"
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {dims}, }}"
+    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(values)}{code}", *values)
+
+
+def write_npz(path, arrays):
+    """arrays: name -> (dtype, shape, flat values)."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, (dtype, shape, values) in arrays.items():
+            archive.writestr(f"{name}.npy", npy(dtype, shape, values))
+
+
+def read_npz(path):
+    """name -> (descr, shape, bytes)."""
+    result = {}
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.namelist():
+            blob = archive.read(entry)
+            (length,) = struct.unpack_from("<H", blob, 8)
+            header = eval(blob[10 : 10 + length].decode(), {"__builtins__": {}})  # a literal dict
+            result[entry.removesuffix(".npy")] = (header["descr"], header["shape"], blob[10 + length :])
+    return result
+
+
+def read_safetensors(path):
+    """name -> (dtype, shape, bytes)."""
+    blob = pathlib.Path(path).read_bytes()
+    (length,) = struct.unpack_from("<Q", blob)
+    header = json.loads(blob[8 : 8 + length])
+    header.pop("__metadata__", None)
+    data = blob[8 + length :]
+    return {name: (t["dtype"], t["shape"], data[slice(*t["data_offsets"])]) for name, t in header.items()}
+
+
+def floats(data, dtype="F32"):
+    code, size = {"F32": ("f", 4), "F64": ("d", 8)}[dtype]
+    return struct.unpack(f"<{len(data) // size}{code}", data)
+
+
+def relative_difference(a, b):
+    """Norm of the difference over the norm of b."""
+    difference = sum((x - y) ** 2 for x, y in zip(a, b)) ** 0.5
+    norm = sum(y * y for y in b) ** 0.5
+    return difference / norm if norm else difference
+
+
+class Weights:
+    """Seeded initial values, as text for ONNX text syntax."""
+
+    def __init__(self, seed=1):
+        self.random = random.Random(seed)
+
+    def tensor(self, name, *shape, scale=None):
+        scale = (1 / shape[0]) ** 0.5 if scale is None else scale
+        values = ", ".join(f"{self.random.uniform(-scale, scale):.6f}" for _ in range(elements(shape)))
+        return f"float[{','.join(map(str, shape))}] {name} = {{{values}}}"
+
+
+def model_text(inputs, outputs, initializers, nodes, opset=21):
+    """A model in ONNX text syntax; every argument but opset is a list of strings."""
+    return (
+        f'<ir_version: 10, opset_import: ["" : {opset}]>\n'
+        f"model ({', '.join(inputs)}) => ({', '.join(outputs)})\n"
+        f"<{', '.join(initializers)}>\n" + "{\n" + "".join(f"  {node}\n" for node in nodes) + "}\n"
+    )
+
+
+class Case(unittest.TestCase):
+    """A test with a folder of its own and the tools at hand."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="pipec-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.count = 0
+
+    def run_tool(self, tool, *args, expect=0, timeout=TIMEOUT, cwd=None, **kwargs):
+        command = [str(BIN / tool), *map(str, args)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL,
+                              cwd=cwd or self.folder, **kwargs)
+        if expect is not None:
+            self.assertEqual(done.returncode, expect, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def compile(self, model, *flags, expect=0):
+        """The plan's folder, or what pipec printed if it is expected to refuse."""
+        self.count += 1
+        plan = self.folder / f"plan{self.count}"
+        done = self.run_tool("pipec", model, "-o", plan, *flags, expect=expect)
+        if expect:
+            self.assertFalse(plan.exists(), "a refused model left a plan")
+            return done.stderr
+        return plan
+
+    def train(self, plan, data, *flags, steps=None):
+        """(losses, exported tensors, raw metrics, raw export)."""
+        self.count += 1
+        metrics, export = self.folder / f"metrics{self.count}.jsonl", self.folder / f"export{self.count}"
+        limit = [f"--steps={steps}"] if steps else []
+        self.run_tool("piperun", plan, f"--data={data}", f"--metrics={metrics}", f"--export={export}", "--threads=1",
+                      "--timeout=30", *limit, *flags)
+        raw = metrics.read_bytes()
+        losses = [json.loads(line)["loss"] for line in raw.splitlines()]
+        tensors = export / "model.safetensors"
+        return Run(losses, read_safetensors(tensors), raw, tensors.read_bytes())
+
+    def assert_same_run(self, run, reference, what):
+        self.assertEqual(run.metrics, reference.metrics, f"{what}: metrics differ")
+        self.assertEqual(run.export, reference.export, f"{what}: exported parameters differ")
+
+
+class Run:
+    def __init__(self, losses, tensors, metrics, export):
+        self.losses, self.tensors, self.metrics, self.export = losses, tensors, metrics, export
+
+
+def schedules(training=True):
+    """Names of all schedules that --list-schedules knows."""
+    done = subprocess.run([str(BIN / "pipec"), "--list-schedules"], capture_output=True, text=True, timeout=TIMEOUT)
+    names = [line.split()[0] for line in done.stdout.splitlines() if line.strip()]
+    return [name for name in names if not training or name != "infer"]
+
+
+def main():
+    unittest.main(argv=[sys.argv[0], "-v"])
