@@ -1,0 +1,41 @@
+"""B27: an embedding that is also the head is one parameter: one gradient, one update, equal copies."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from pipec_testing import Case, Weights, main, model_text, schedules, write_npz
+
+WIDTH, VOCABULARY, SEQUENCE, SAMPLES = 6, 10, 5, 20
+
+
+def model():
+    w = Weights()
+    initializers = [w.tensor("e", VOCABULARY, WIDTH), w.tensor("w1", WIDTH, WIDTH), w.tensor("w2", WIDTH, WIDTH)]
+    nodes = ["h0 = Gather(e, ids)", "a1 = MatMul(h0, w1)", "h1 = Tanh(a1)", "a2 = MatMul(h1, w2)", "h2 = Tanh(a2)",
+             "t = Transpose <perm = [1, 0]> (e)", "y = MatMul(h2, t)"]
+    return model_text([f"int64[N,{SEQUENCE}] ids"], [f"float[N,{SEQUENCE},{VOCABULARY}] y"], initializers, nodes)
+
+
+class B27(Case):
+    def test_every_schedule_and_optimizer(self):
+        values = Weights(2).random
+        tokens = [values.randrange(VOCABULARY) for _ in range(SAMPLES * SEQUENCE)]
+        data = self.folder / "data.npz"
+        write_npz(data, {"ids": ("int64", (SAMPLES, SEQUENCE), tokens),
+                         "labels": ("int64", (SAMPLES, SEQUENCE), tokens[1:] + tokens[:1])})
+        path = self.write("tied.onnxtxt", model())
+        for optimizer in ("sgd", "adam", "momentum"):
+            common = ["--microbatches=4", f"--optimizer={optimizer}"]
+            reference = self.train(self.compile(path, "--stages=1", *common), data, "--clip-norm=0.5", "--lr=0.1")
+            self.assertEqual(len(reference.losses), 5)
+            self.assertLess(reference.losses[-1], reference.losses[0])
+            for schedule in schedules():
+                with self.subTest(schedule=schedule, optimizer=optimizer):
+                    stages = "--stages=4" if schedule != "interleaved" else "--stages=2"
+                    plan = self.compile(path, stages, f"--schedule={schedule}", *common, "--cut=h0,h1,h2")
+                    self.assert_same_run(self.train(plan, data, "--clip-norm=0.5", "--lr=0.1"), reference, schedule)
+
+
+if __name__ == "__main__":
+    main()
