@@ -1,0 +1,44 @@
+// The register functions of the kernel files in this folder, one a file.
+#pragma once
+
+#include "runtime/device/cpu/kernel_registry.h"
+
+namespace pipec::cpu {
+
+// Matrix products.
+void RegisterMatMulKernels(KernelRegistry& registry);
+
+// Activations and normalisations with their gradients.
+void RegisterGeluKernels(KernelRegistry& registry);
+void RegisterActivationGradKernels(KernelRegistry& registry);
+void RegisterSoftmaxKernels(KernelRegistry& registry);
+void RegisterLayerNormalizationKernels(KernelRegistry& registry);
+void RegisterDropoutKernels(KernelRegistry& registry);
+
+// Losses.
+void RegisterCrossEntropyKernels(KernelRegistry& registry);
+void RegisterNegativeLogLikelihoodKernels(KernelRegistry& registry);
+void RegisterElementLossKernels(KernelRegistry& registry);
+void RegisterCountCorrectKernels(KernelRegistry& registry);
+
+// Accumulation and update.
+void RegisterAccumulateKernels(KernelRegistry& registry);
+void RegisterGradientScaleKernels(KernelRegistry& registry);
+void RegisterOptimizerKernels(KernelRegistry& registry);
+
+// Element-wise ops, reductions, movement of data.
+void RegisterUnaryKernels(KernelRegistry& registry);
+void RegisterBinaryKernels(KernelRegistry& registry);
+void RegisterCompareKernels(KernelRegistry& registry);
+void RegisterWhereKernels(KernelRegistry& registry);
+void RegisterCastKernels(KernelRegistry& registry);
+void RegisterReduceKernels(KernelRegistry& registry);
+void RegisterGatherKernels(KernelRegistry& registry);
+void RegisterTransposeKernels(KernelRegistry& registry);
+void RegisterConcatSplitKernels(KernelRegistry& registry);
+void RegisterSliceKernels(KernelRegistry& registry);
+void RegisterExpandKernels(KernelRegistry& registry);
+void RegisterShapeKernels(KernelRegistry& registry);
+void RegisterGenerateKernels(KernelRegistry& registry);
+
+}  // namespace pipec::cpu
