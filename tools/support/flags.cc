@@ -1,0 +1,291 @@
+#include "tools/support/flags.h"
+
+#include <iostream>
+#include <memory>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/raw_ostream.h"
+#include "runtime/base/status.h"
+#include "tools/support/values.h"
+
+namespace pipec {
+namespace {
+
+constexpr char kVersion[] = "0.1.0";
+
+// One number of type T with a lower bound.
+template <typename T, typename Read>
+auto NumberParser(T* target, T least, absl::string_view wanted, Read read) {
+  return [=](absl::string_view text) -> absl::Status {
+    T number = 0;
+    if (!read(text, &number))
+      return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not a ", wanted));
+    if (number < least) return absl::InvalidArgumentError(absl::StrCat(text, " is below ", least));
+    *target = number;
+    return absl::OkStatus();
+  };
+}
+
+std::string OrNumber(const std::string& words, double number) {
+  return words.empty() ? absl::StrCat(number) : words;
+}
+
+}  // namespace
+
+FlagTable::FlagTable(std::string program, std::string synopsis, std::string summary)
+    : program_(std::move(program)), synopsis_(std::move(synopsis)), summary_(std::move(summary)) {}
+
+void FlagTable::Add(Flag flag) {
+  flag.group = group_;
+  flags_.push_back(std::move(flag));
+}
+
+void FlagTable::OnOff(std::string name, bool* target, std::string help) {
+  Add({.name = name, .default_text = *target ? "on" : "off", .help = help, .on = target});
+}
+
+void FlagTable::Int(std::string name, std::string value, int64_t* target, int64_t least, std::string help,
+                    std::string default_text) {
+  Add({.name = name,
+       .value = value,
+       .default_text = OrNumber(default_text, *target),
+       .help = help,
+       .parse = NumberParser(target, least, "whole number", absl::SimpleAtoi<int64_t>)});
+}
+
+void FlagTable::Int(std::string name, std::string value, int* target, int least, std::string help,
+                    std::string default_text) {
+  Add({.name = name,
+       .value = value,
+       .default_text = OrNumber(default_text, *target),
+       .help = help,
+       .parse = NumberParser(target, least, "whole number", absl::SimpleAtoi<int>)});
+}
+
+void FlagTable::Double(std::string name, std::string value, double* target, double least, std::string help,
+                       std::string default_text) {
+  Add({.name = name,
+       .value = value,
+       .default_text = OrNumber(default_text, *target),
+       .help = help,
+       .parse = NumberParser(target, least, "number", absl::SimpleAtod)});
+}
+
+void FlagTable::String(std::string name, std::string value, std::string* target, std::string help,
+                       std::string default_text) {
+  Add({.name = name,
+       .value = value,
+       .default_text = default_text.empty() ? *target : default_text,
+       .help = help,
+       .parse = [target](absl::string_view text) {
+         *target = std::string(text);
+         return absl::OkStatus();
+       }});
+}
+
+void FlagTable::Choice(std::string name, std::string* target, std::vector<std::string> choices,
+                       std::string help, std::vector<std::string> endings) {
+  std::string value = absl::StrJoin(choices, "|");
+  if (!endings.empty()) absl::StrAppend(&value, "|FILE", absl::StrJoin(endings, "|FILE"));
+  Add({.name = name,
+       .value = value,
+       .default_text = *target,
+       .help = help,
+       .choices = choices,
+       .parse = [=](absl::string_view text) -> absl::Status {
+         bool known = false;
+         for (const std::string& choice : choices) known |= choice == text;
+         for (const std::string& ending : endings) known |= absl::EndsWith(text, ending);
+         if (!known) {
+           return absl::InvalidArgumentError(absl::StrCat(
+               "'", text, "' is not known; valid are ", absl::StrJoin(choices, ", "),
+               endings.empty() ? ""
+                               : absl::StrCat(", or a file that ends in ", absl::StrJoin(endings, " or "))));
+         }
+         *target = std::string(text);
+         return absl::OkStatus();
+       }});
+}
+
+void FlagTable::Size(std::string name, int64_t* target, std::string help, std::string default_text) {
+  Add({.name = name,
+       .value = "SIZE",
+       .default_text = default_text,
+       .help = help,
+       .parse = [target](absl::string_view text) -> absl::Status {
+         ASSIGN_OR_RETURN(*target, ParseSize(text));
+         return absl::OkStatus();
+       }});
+}
+
+void FlagTable::List(std::string name, std::string value, std::vector<std::string>* target,
+                     std::string help) {
+  Add({.name = name,
+       .value = value,
+       .help = help,
+       .repeated = true,
+       .parse = [target](absl::string_view text) {
+         for (absl::string_view item : absl::StrSplit(text, ',', absl::SkipEmpty()))
+           target->emplace_back(item);
+         return absl::OkStatus();
+       }});
+}
+
+void FlagTable::Map(std::string name, std::string value, std::map<std::string, std::string>* target,
+                    std::string help) {
+  Add({.name = name,
+       .value = value,
+       .help = help,
+       .repeated = true,
+       .parse = [=](absl::string_view text) -> absl::Status {
+         const size_t equals = text.find('=');
+         if (equals == 0 || equals == absl::string_view::npos) {
+           return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not of the form ", value));
+         }
+         const auto [it, fresh] = target->emplace(text.substr(0, equals), text.substr(equals + 1));
+         if (!fresh) return absl::InvalidArgumentError(absl::StrCat("'", it->first, "' is given twice"));
+         return absl::OkStatus();
+       }});
+}
+
+void FlagTable::Positional(std::string name, std::string* target, bool required) {
+  arguments_.push_back({std::move(name), target, required});
+}
+
+const Flag* FlagTable::Find(absl::string_view name) const {
+  for (const Flag& flag : flags_) {
+    if (flag.name == name) return &flag;
+  }
+  return nullptr;
+}
+
+const Flag* FlagTable::Nearest(absl::string_view name) const {
+  const Flag* nearest = nullptr;
+  unsigned best = 0;
+  for (const Flag& flag : flags_) {
+    const unsigned distance = llvm::StringRef(flag.name).edit_distance({name.data(), name.size()});
+    if (!nearest || distance < best) nearest = &flag, best = distance;
+  }
+  return nearest;
+}
+
+std::vector<const char*> FlagTable::TakeOutUnknown(int argc, char** argv,
+                                                   std::vector<std::string>* mistakes) const {
+  std::vector<const char*> kept = {argv[0]};
+  for (int i = 1; i < argc; ++i) {
+    const absl::string_view argument = argv[i];
+    if (argument.size() < 2 || argument[0] != '-') {
+      kept.push_back(argv[i]);
+      continue;
+    }
+    const size_t equals = argument.find('=');
+    const absl::string_view dashed = argument.substr(0, equals);
+    const absl::string_view name = dashed.substr(std::min(dashed.find_first_not_of('-'), dashed.size()));
+    const Flag* flag = Find(name);
+    const bool known = flag != nullptr;
+    if (known) {
+      kept.push_back(argv[i]);
+    } else {
+      flag = Nearest(name);
+      mistakes->push_back(absl::StrCat("unknown flag ", dashed,
+                                       flag ? absl::StrCat("; did you mean --", flag->name, "?") : ""));
+    }
+    // The next word is this flag's value, whatever it looks like; that of an unknown flag goes with it.
+    const bool takes_next = flag && !flag->value.empty() && equals == absl::string_view::npos && i + 1 < argc;
+    if (takes_next && (known || argv[i + 1][0] != '-')) {
+      ++i;
+      if (known) kept.push_back(argv[i]);
+    }
+  }
+  return kept;
+}
+
+std::optional<int> FlagTable::Parse(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const absl::string_view word = argv[i];
+    std::string text;
+    if (word == "--help" || word == "-h") text = Help();
+    if (word == "--version") text = absl::StrCat(program_, " ", kVersion, "\n");
+    if (word == "--print-completion") text = BashCompletion();
+    if (word == "--print-man") text = ManPage();
+    if (!text.empty()) {
+      std::cout << text;
+      return kExitDone;
+    }
+  }
+
+  std::vector<std::string> mistakes;
+  const std::vector<const char*> known = TakeOutUnknown(argc, argv, &mistakes);
+
+  namespace cl = llvm::cl;
+  // One of the two per flag.
+  std::vector<std::unique_ptr<cl::opt<bool>>> switches(flags_.size());
+  std::vector<std::unique_ptr<cl::list<std::string>>> values(flags_.size());
+  for (size_t k = 0; k < flags_.size(); ++k) {
+    const llvm::StringRef name(flags_[k].name);
+    if (flags_[k].on) {
+      switches[k] = std::make_unique<cl::opt<bool>>(name);
+    } else {
+      values[k] = std::make_unique<cl::list<std::string>>(name, cl::ValueRequired);
+    }
+  }
+  cl::list<std::string> positional(cl::Positional, cl::ZeroOrMore);
+  // llvm::cl keeps a global list of options: leave none behind that is gone.
+  const auto forget = absl::MakeCleanup([] { cl::ResetCommandLineParser(); });
+  std::string complaints;
+  llvm::raw_string_ostream stream(complaints);
+  if (!cl::ParseCommandLineOptions(static_cast<int>(known.size()), known.data(), "", &stream)) {
+    for (absl::string_view line : absl::StrSplit(stream.str(), '\n', absl::SkipWhitespace())) {
+      mistakes.emplace_back(absl::StripPrefix(line, absl::StrCat(program_, ": ")));
+    }
+    if (mistakes.empty()) return kExitUsage;  // llvm::cl said it itself
+  }
+
+  for (size_t k = 0; k < flags_.size(); ++k) {
+    if (switches[k]) {
+      if (switches[k]->getNumOccurrences() > 0) *flags_[k].on = *switches[k];
+      continue;
+    }
+    if (values[k]->size() > 1 && !flags_[k].repeated) {
+      mistakes.push_back(absl::StrCat("--", flags_[k].name, " is given ", values[k]->size(), " times"));
+    }
+    for (const std::string& value : *values[k]) {
+      if (absl::Status status = flags_[k].parse(value); !status.ok()) {
+        mistakes.push_back(absl::StrCat("--", flags_[k].name, ": ", std::string(status.message())));
+      }
+    }
+  }
+  for (size_t k = 0; k < positional.size(); ++k) {
+    if (k < arguments_.size()) {
+      *arguments_[k].target = positional[k];
+    } else {
+      mistakes.push_back(absl::StrCat("unexpected argument '", positional[k], "'"));
+    }
+  }
+  for (size_t k = positional.size(); k < arguments_.size(); ++k) {
+    if (arguments_[k].required) mistakes.push_back(absl::StrCat(arguments_[k].name, " is missing"));
+  }
+  if (mistakes.empty()) {
+    for (const auto& rule : rules_) {
+      if (absl::Status status = rule(); !status.ok()) mistakes.emplace_back(status.message());
+    }
+  }
+  if (mistakes.empty()) return std::nullopt;
+  for (const std::string& mistake : mistakes) std::cerr << program_ << ": " << mistake << "\n";
+  std::cerr << program_ << ": see " << program_ << " --help\n";
+  return kExitUsage;
+}
+
+int Refuse(absl::string_view program, const absl::Status& status) {
+  std::cerr << program << ": " << status.message() << "\n";
+  return kExitRefused;
+}
+
+}  // namespace pipec
