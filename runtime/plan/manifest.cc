@@ -1,0 +1,236 @@
+#include "runtime/plan/manifest.h"
+
+#include <xxhash.h>
+
+#include <limits>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "nlohmann/json.hpp"
+#include "runtime/base/mapped_file.h"
+#include "runtime/base/status.h"
+
+namespace pipec {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+// Reads the fields of one object and remembers the first fault; Finish also refuses fields nobody asked for.
+class Fields {
+ public:
+  Fields(const json& object, std::string what) : object_(object), what_(std::move(what)) {
+    if (!object.is_object()) Fail("is not an object");
+  }
+
+  int64_t Int(const char* key, int64_t least, int64_t most = std::numeric_limits<int64_t>::max()) {
+    const json* value = Get(key);
+    if (value == nullptr) return least;
+    const bool integer = value->is_number_unsigned() ? value->get<uint64_t>() <= static_cast<uint64_t>(most)
+                                                     : value->is_number_integer();
+    if (!integer || value->get<int64_t>() < least || value->get<int64_t>() > most) {
+      Fail(absl::StrCat("'", key, "' is not an integer in [", least, ", ", most, "]"));
+      return least;
+    }
+    return value->get<int64_t>();
+  }
+  std::string String(const char* key) {
+    const json* value = Get(key);
+    if (value == nullptr) return "";
+    if (!value->is_string()) {
+      Fail(absl::StrCat("'", key, "' is not a string"));
+      return "";
+    }
+    return value->get<std::string>();
+  }
+  const json& List(const char* key) {
+    static const json kEmpty = json::array();
+    const json* value = Get(key);
+    if (value == nullptr) return kEmpty;
+    if (!value->is_array()) {
+      Fail(absl::StrCat("'", key, "' is not a list"));
+      return kEmpty;
+    }
+    return *value;
+  }
+  TensorType Type() {
+    TensorType type;
+    absl::StatusOr<DType> dtype = ParseDType(String("dtype"));
+    if (!dtype.ok() || SizeOf(*dtype) == 0) {
+      Fail("unknown dtype");
+      return type;
+    }
+    type.dtype = *dtype;
+    int64_t bytes = SizeOf(type.dtype);
+    for (const json& dim : List("shape")) {
+      int64_t ignored;
+      if (!dim.is_number_integer() || dim.get<int64_t>() < 0 ||
+          dim.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) ||
+          __builtin_mul_overflow(bytes, dim.get<int64_t>() == 0 ? 1 : dim.get<int64_t>(), &ignored)) {
+        Fail("'shape' has an impossible size");
+        return type;
+      }
+      bytes = ignored;
+      type.shape.push_back(dim.get<int64_t>());
+    }
+    return type;
+  }
+  void Fail(absl::string_view fault) {
+    if (status_.ok()) status_ = absl::InvalidArgumentError(absl::StrCat(what_, ": ", fault));
+  }
+  absl::Status Finish() {
+    if (status_.ok()) {
+      for (const auto& [key, value] : object_.items()) {
+        if (known_.count(key) == 0) Fail(absl::StrCat("unknown field '", key, "'"));
+      }
+    }
+    return status_;
+  }
+
+ private:
+  const json* Get(const char* key) {
+    known_.insert(key);
+    if (!object_.is_object()) return nullptr;
+    auto it = object_.find(key);
+    if (it == object_.end()) {
+      Fail(absl::StrCat("lacks '", key, "'"));
+      return nullptr;
+    }
+    return &*it;
+  }
+
+  const json& object_;
+  std::string what_;
+  std::set<std::string> known_;
+  absl::Status status_;
+};
+
+bool StaysInside(absl::string_view path) {
+  if (path.empty() || path.front() == '/') return false;
+  for (absl::string_view part : absl::StrSplit(path, '/')) {
+    if (part == ".." || part.empty()) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<std::vector<ManifestPort>> ReadPorts(const json& list, const char* what) {
+  std::vector<ManifestPort> ports;
+  for (const json& item : list) {
+    Fields fields(item, what);
+    ManifestPort port;
+    port.name = fields.String("name");
+    port.type = fields.Type();
+    port.batch_axis = fields.Int("batch_axis", -1, static_cast<int64_t>(port.type.shape.size()) - 1);
+    port.bound = fields.Int("bound", 0);
+    RETURN_IF_ERROR(fields.Finish());
+    ports.push_back(std::move(port));
+  }
+  return ports;
+}
+
+json ShapeOf(const TensorType& type) {
+  return json(std::vector<int64_t>(type.shape.begin(), type.shape.end()));
+}
+
+json PortsToJson(const std::vector<ManifestPort>& ports) {
+  json list = json::array();
+  for (const ManifestPort& port : ports) {
+    list.push_back({{"name", port.name},
+                    {"dtype", std::string(Name(port.type.dtype))},
+                    {"shape", ShapeOf(port.type)},
+                    {"batch_axis", port.batch_axis},
+                    {"bound", port.bound}});
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string RankFileName(int rank) { return absl::StrFormat("rank-%03d.plan", rank); }
+
+std::string HashBytes(absl::string_view bytes) {
+  return absl::StrFormat("%016x", XXH3_64bits(bytes.data(), bytes.size()));
+}
+
+absl::StatusOr<ManifestFile> DescribeFile(const std::string& path, absl::string_view name) {
+  ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
+  return ManifestFile{std::string(name), static_cast<int64_t>(file.bytes().size()), HashBytes(file.bytes())};
+}
+
+std::string ToJson(const Manifest& manifest) {
+  json parameters = json::array(), files = json::array();
+  for (const ManifestParameter& parameter : manifest.parameters) {
+    parameters.push_back({{"name", parameter.name},
+                          {"dtype", std::string(Name(parameter.type.dtype))},
+                          {"shape", ShapeOf(parameter.type)},
+                          {"file", parameter.file},
+                          {"offset", parameter.offset}});
+  }
+  for (const ManifestFile& file : manifest.files) {
+    files.push_back({{"path", file.path}, {"bytes", file.bytes}, {"xxh3", file.hash}});
+  }
+  json object = {{"format", manifest.format},
+                 {"pipec_version", manifest.pipec_version},
+                 {"model", manifest.model},
+                 {"mode", manifest.mode},
+                 {"schedule", manifest.schedule},
+                 {"optimizer", manifest.optimizer},
+                 {"ranks", manifest.ranks},
+                 {"virtual_stages", manifest.virtual_stages},
+                 {"microbatches", manifest.microbatches},
+                 {"microbatch_size", manifest.microbatch_size},
+                 {"replicas", manifest.replicas},
+                 {"labels", manifest.labels},
+                 {"inputs", PortsToJson(manifest.inputs)},
+                 {"outputs", PortsToJson(manifest.outputs)},
+                 {"parameters", std::move(parameters)},
+                 {"files", std::move(files)}};
+  return object.dump(1, ' ', true, json::error_handler_t::replace) + "\n";
+}
+
+absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
+  auto check = [](int depth, json::parse_event_t, json&) { return depth <= 5; };
+  const json object = json::parse(text.begin(), text.end(), check, /*allow_exceptions=*/false);
+  if (!object.is_object()) return absl::InvalidArgumentError("not a JSON object");
+  Manifest manifest;
+  Fields fields(object, "manifest");
+  constexpr int64_t kMany = 1 << 24;
+  manifest.format = fields.Int("format", kPlanFormat, kPlanFormat);
+  manifest.pipec_version = fields.String("pipec_version");
+  manifest.model = fields.String("model");
+  manifest.mode = fields.String("mode");
+  manifest.schedule = fields.String("schedule");
+  manifest.optimizer = fields.String("optimizer");
+  manifest.ranks = fields.Int("ranks", 1, 1 << 16);
+  manifest.virtual_stages = fields.Int("virtual_stages", 1, 1 << 16);
+  manifest.microbatches = fields.Int("microbatches", 1, kMany);
+  manifest.microbatch_size = fields.Int("microbatch_size", 1, int64_t{1} << 31);
+  manifest.replicas = fields.Int("replicas", 1, 1 << 16);
+  manifest.labels = fields.String("labels");
+  if (manifest.mode != "train" && manifest.mode != "infer") fields.Fail("'mode' is neither train nor infer");
+  ASSIGN_OR_RETURN(manifest.inputs, ReadPorts(fields.List("inputs"), "input"));
+  ASSIGN_OR_RETURN(manifest.outputs, ReadPorts(fields.List("outputs"), "output"));
+  for (const json& item : fields.List("parameters")) {
+    Fields parameter(item, "parameter");
+    ManifestParameter row;
+    row.name = parameter.String("name");
+    row.type = parameter.Type();
+    row.file = parameter.String("file");
+    row.offset = parameter.Int("offset", 0);
+    if (!StaysInside(row.file) && row.file.substr(0, 1) != "/") parameter.Fail("'file' leaves the plan");
+    RETURN_IF_ERROR(parameter.Finish());
+    manifest.parameters.push_back(std::move(row));
+  }
+  for (const json& item : fields.List("files")) {
+    Fields file(item, "file");
+    ManifestFile row{file.String("path"), file.Int("bytes", 0), file.String("xxh3")};
+    if (!StaysInside(row.path)) file.Fail(absl::StrCat("'", row.path, "' leaves the plan"));
+    RETURN_IF_ERROR(file.Finish());
+    manifest.files.push_back(std::move(row));
+  }
+  RETURN_IF_ERROR(fields.Finish());
+  return manifest;
+}
+
+}  // namespace pipec

@@ -1,0 +1,73 @@
+// manifest.json: what all ranks of a plan have in common, and the hash of every file (FORMAT.md, "Manifest").
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/base/tensor_type.h"
+
+namespace pipec {
+
+inline constexpr int kPlanFormat = 1;
+
+// An input or output of the model.
+struct ManifestPort {
+  std::string name;
+  TensorType type;     // of one microbatch
+  int batch_axis = 0;  // -1: the same for every microbatch
+  int64_t bound = 0;   // integer inputs: values lie in [0, bound); 0: not known
+};
+
+// An initial value of the model: where it starts out. Every initializer that the model keeps outside
+// model.onnx.
+struct ManifestParameter {
+  std::string name;
+  TensorType type;
+  std::string file;  // relative to the plan, or absolute for linked data
+  int64_t offset = 0;
+};
+
+struct ManifestFile {
+  std::string path;  // relative to the plan
+  int64_t bytes = 0;
+  std::string hash;  // HashBytes
+};
+
+struct Manifest {
+  int format = kPlanFormat;
+  std::string pipec_version;
+  std::string model;
+  std::string mode;  // train, infer
+  std::string schedule;
+  std::string optimizer;  // "" in mode infer
+  int ranks = 1;
+  int virtual_stages = 1;
+  int microbatches = 1;
+  int64_t microbatch_size = 1;
+  int replicas = 1;
+  std::string labels;  // the input that holds labels; "" if there is none
+  std::vector<ManifestPort> inputs;
+  std::vector<ManifestPort> outputs;
+  std::vector<ManifestParameter> parameters;  // in the model's order
+  std::vector<ManifestFile> files;            // all but manifest.json itself
+
+  int64_t batch() const { return microbatch_size * microbatches * replicas; }
+};
+
+// "rank-000.plan".
+std::string RankFileName(int rank);
+
+// XXH3-64 of the bytes, 16 hexadecimal digits.
+std::string HashBytes(absl::string_view bytes);
+// Path is that of the file on disk, `name` what the plan calls it.
+absl::StatusOr<ManifestFile> DescribeFile(const std::string& path, absl::string_view name);
+
+std::string ToJson(const Manifest& manifest);
+// Refuses missing, surplus or senseless fields, and paths that leave the plan. InvalidArgument, without the
+// file's name.
+absl::StatusOr<Manifest> ParseManifest(absl::string_view json);
+
+}  // namespace pipec
