@@ -18,9 +18,10 @@ struct NodeCost {
 
 enum class Alias : uint8_t {
   kNone,
-  kInPlace,   // output 0 may lie where input `alias_input` lies if that dies here and has the same size
-  kView,      // output 0 is input 0's memory under another shape: no instruction at all
-  kSameMemory // output k must lie where input `alias_input` + k lies: accumulators, optimizer state
+  kInPlace,    // output 0 may lie where input `alias_input` lies if that dies here and has the same size
+  kView,       // output 0 is input 0's memory under another shape: no instruction at all
+  kSameMemory  // every output must lie where its AliasInput lies: accumulators, parameters and optimizer
+               // state
 };
 
 struct OpInfo {
@@ -28,7 +29,8 @@ struct OpInfo {
   absl::string_view domain;
   // Null: no flops, every operand read once and every result written once.
   NodeCost (*cost)(const Node& node) = nullptr;
-  // The batch axis of output 0 given the batch axes of the inputs; null: element-wise with broadcasting.
+  // The batch axis of output 0 given the batch axes of the inputs (Value::batch_axis); -1: it has none, or
+  // samples mix there. Null: element-wise with broadcasting.
   int (*batch_axis)(const Node& node) = nullptr;
   Alias alias = Alias::kNone;
   int alias_input = 0;
@@ -42,6 +44,15 @@ absl::Span<const OpInfo> AllOps();
 
 NodeCost CostOf(const Node& node);
 Alias AliasOf(const Node& node);
+// The operand whose memory output `k` takes (kView, kInPlace and kSameMemory). Optimizer ops are (p, g,
+// states..., scale)
+// -> (p', states'...): the gradient has no result, so output k > 0 belongs to operand k + 1.
+int AliasInput(const OpInfo& info, int k);
+
+// The batch axis of output `k`: the row's rule for output 0; the same axis for other outputs that have it; -1
+// if there is no row. Along the axis samples lie one after the other, each with shape[axis] / samples
+// entries: 1 unless a Reshape merged the axis with the one behind it.
+int BatchAxisOf(const Node& node, int k = 0);
 
 // Whether a device has a kernel for this op: runtime/device/ops.def.
 bool HasKernel(absl::string_view device, absl::string_view op, absl::string_view domain);

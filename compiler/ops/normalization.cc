@@ -1,0 +1,88 @@
+// Softmax, layer normalization and their gradients.
+#include "absl/strings/str_cat.h"
+#include "compiler/ops/batch_axes.h"
+#include "compiler/ops/costs.h"
+#include "compiler/ops/families.h"
+#include "compiler/ops/infer.h"
+#include "runtime/base/status.h"
+
+namespace pipec {
+namespace {
+
+int SoftmaxBatchAxis(const Node& node) {
+  const int axis = SameBatchAxis(node);
+  const int64_t rank = node.input(0)->type.shape.size();
+  return axis == NormalizeAxis(node.attributes.Int("axis", -1), rank) ? -1 : axis;
+}
+
+// Normalises over all axes from `axis` on.
+int LayerNormalizationBatchAxis(const Node& node) {
+  const int axis = SameBatchAxis(node);
+  const int64_t rank = node.input(0)->type.shape.size();
+  return axis < NormalizeAxis(node.attributes.Int("axis", -1), rank) ? axis : -1;
+}
+
+InferredTypes InferSoftmaxGrad(const NodeSpec& spec) {
+  RETURN_IF_ERROR(CheckOperands(spec, 2, 2));
+  RETURN_IF_ERROR(CheckOutputs(spec, 1, 1));
+  RETURN_IF_ERROR(CheckFloat(spec, 0));
+  RETURN_IF_ERROR(CheckSameType(spec, 0, 1));
+  RETURN_IF_ERROR(CheckedAxis(spec, 0, -1).status());
+  return std::vector<TensorType>{TypeOf(spec, 0)};
+}
+
+// dY and X (operands 0 and 1) alike; mean and inv_std_dev (from `first` on) have X's shape with 1 from `axis`
+// on.
+absl::StatusOr<int64_t> CheckLayerNormalization(const NodeSpec& spec, int first) {
+  RETURN_IF_ERROR(CheckFloat(spec, 0));
+  RETURN_IF_ERROR(CheckSameType(spec, 0, 1));
+  ASSIGN_OR_RETURN(int64_t axis, CheckedAxis(spec, 1, -1));
+  Shape statistics = TypeOf(spec, 1).shape;
+  for (size_t i = axis; i < statistics.size(); ++i) statistics[i] = 1;
+  for (int k : {first, first + 1}) {
+    if (TypeOf(spec, k).shape != statistics || !IsFloat(TypeOf(spec, k).dtype)) {
+      return BadOperands(
+          spec, absl::StrCat("operand ", k, " must be of a float type and shape ", ToString(statistics)));
+    }
+  }
+  return axis;
+}
+
+InferredTypes InferLayerNormalizationInputGrad(const NodeSpec& spec) {
+  RETURN_IF_ERROR(CheckOperands(spec, 5, 5));
+  RETURN_IF_ERROR(CheckOutputs(spec, 1, 1));
+  ASSIGN_OR_RETURN(int64_t axis, CheckLayerNormalization(spec, 3));
+  const Shape& x = TypeOf(spec, 1).shape;
+  if (TypeOf(spec, 2).shape != Shape(x.begin() + axis, x.end())) {
+    return BadOperands(spec, absl::StrCat("operand 2 must have the shape of X from axis ", axis, " on"));
+  }
+  return std::vector<TensorType>{TypeOf(spec, 1)};
+}
+
+InferredTypes InferLayerNormalizationWeightGrad(const NodeSpec& spec) {
+  RETURN_IF_ERROR(CheckOperands(spec, 4, 4));
+  RETURN_IF_ERROR(CheckOutputs(spec, 1, 2));
+  ASSIGN_OR_RETURN(int64_t axis, CheckLayerNormalization(spec, 2));
+  const TensorType& x = TypeOf(spec, 1);
+  const TensorType result{x.dtype, Shape(x.shape.begin() + axis, x.shape.end())};
+  return std::vector<TensorType>(spec.outputs.size(), result);
+}
+
+constexpr OpInfo kRows[] = {
+    {"Softmax", "", PerOutputElement<5>, SoftmaxBatchAxis},
+    {"LogSoftmax", "", PerOutputElement<5>, SoftmaxBatchAxis},
+    {"LayerNormalization", "", PerOutputElement<8>, LayerNormalizationBatchAxis},
+    {"SoftmaxGrad", kPipecDomain, PerOutputElement<4>, SoftmaxBatchAxis, Alias::kNone, 0, InferSoftmaxGrad},
+    {"LogSoftmaxGrad", kPipecDomain, PerOutputElement<4>, SoftmaxBatchAxis, Alias::kNone, 0,
+     InferSoftmaxGrad},
+    {"LayerNormalizationInputGrad", kPipecDomain, PerInputElement<12>, LayerNormalizationBatchAxis,
+     Alias::kNone, 0, InferLayerNormalizationInputGrad},
+    {"LayerNormalizationWeightGrad", kPipecDomain, PerInputElement<5>, NoBatchAxis, Alias::kNone, 0,
+     InferLayerNormalizationWeightGrad},
+};
+
+}  // namespace
+
+absl::Span<const OpInfo> NormalizationOps() { return kRows; }
+
+}  // namespace pipec

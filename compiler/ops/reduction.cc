@@ -1,0 +1,49 @@
+// Reductions over axes.
+#include <algorithm>
+
+#include "compiler/ops/batch_axes.h"
+#include "compiler/ops/costs.h"
+#include "compiler/ops/families.h"
+
+namespace pipec {
+namespace {
+
+// The batch axis after the axes in `reduced` (counted from the front) are gone or have become 1.
+int AfterReduction(int axis, const std::vector<int64_t>& reduced, bool keepdims) {
+  if (axis < 0 || std::find(reduced.begin(), reduced.end(), axis) != reduced.end()) return -1;
+  if (keepdims) return axis;
+  return axis - std::count_if(reduced.begin(), reduced.end(), [axis](int64_t r) { return r < axis; });
+}
+
+// Axes come as operand 1; absent or empty they mean all, or none with noop_with_empty_axes.
+int ReduceBatchAxis(const Node& node) {
+  const int axis = SameBatchAxis(node);
+  if (axis < 0) return -1;
+  std::vector<int64_t> axes;
+  if (node.input(1)) {
+    auto constant = ConstantInts(node.input(1));
+    if (!constant) return -1;
+    axes = *constant;
+  }
+  if (axes.empty()) return node.attributes.Int("noop_with_empty_axes") ? axis : -1;
+  for (int64_t& a : axes) a = NormalizeAxis(a, node.input(0)->type.shape.size());
+  return AfterReduction(axis, axes, node.attributes.Int("keepdims", 1) != 0);
+}
+
+int ArgMaxBatchAxis(const Node& node) {
+  const int64_t axis = NormalizeAxis(node.attributes.Int("axis", 0), node.input(0)->type.shape.size());
+  return AfterReduction(SameBatchAxis(node), {axis}, node.attributes.Int("keepdims", 1) != 0);
+}
+
+constexpr OpInfo kRows[] = {
+    {"ReduceSum", "", PerInputElement<1>, ReduceBatchAxis},
+    {"ReduceMean", "", PerInputElement<1>, ReduceBatchAxis},
+    {"ReduceMax", "", PerInputElement<1>, ReduceBatchAxis},
+    {"ArgMax", "", PerInputElement<1>, ArgMaxBatchAxis},
+};
+
+}  // namespace
+
+absl::Span<const OpInfo> ReductionOps() { return kRows; }
+
+}  // namespace pipec
