@@ -1,0 +1,164 @@
+#include "runtime/plan/verify_actions.h"
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
+#include "runtime/plan/verify.h"
+
+namespace pipec {
+namespace {
+
+using plan::Action;
+using plan::RankPlan;
+
+bool IsCompute(plan::ActionKind kind) {
+  return kind == plan::F || kind == plan::B || kind == plan::I || kind == plan::W;
+}
+bool IsMessage(plan::ActionKind kind) { return kind >= plan::SEND_F && kind <= plan::RECV_B; }
+bool IsSend(plan::ActionKind kind) { return kind == plan::SEND_F || kind == plan::SEND_B; }
+
+// Everything but the order: fields in range, references to programs and messages of the right kind.
+absl::Status CheckFields(const RankPlan& p, const Action& action) {
+  auto bad = [&](absl::string_view fault) { return absl::InvalidArgumentError(std::string(fault)); };
+  if (!plan::ActionKind_IsValid(action.kind())) return bad("unknown kind");
+  const bool exchange = action.kind() == plan::NORM || action.kind() == plan::REDUCE_TIED;
+  if (!(exchange && action.stage() == -1) &&
+      (action.stage() < 0 || action.stage() >= p.rank_of_stage_size() ||
+       p.rank_of_stage(action.stage()) != p.rank())) {
+    return bad("its stage is not on this rank");
+  }
+  const bool per_microbatch = IsCompute(action.kind()) || IsMessage(action.kind());
+  if (per_microbatch
+          ? action.microbatch() < 0 || action.microbatch() >= static_cast<int64_t>(p.microbatches())
+          : action.microbatch() != -1) {
+    return bad("microbatch out of range");
+  }
+  if (action.program() != -1) {
+    if (action.program() < 0 || action.program() >= p.programs_size()) return bad("program out of range");
+    const plan::Program& program = p.programs(action.program());
+    if (program.kind() != action.kind() ||
+        (action.stage() != -1 && static_cast<int>(program.stage()) != action.stage())) {
+      return bad("its program is another stage's or kind's");
+    }
+  }
+  if (IsMessage(action.kind()) ? action.messages_size() != 1 : !exchange && action.messages_size() != 0) {
+    return bad("a wrong number of messages");
+  }
+  for (uint32_t index : action.messages()) {
+    if (index >= static_cast<uint32_t>(p.messages_size())) return bad("message out of range");
+    const plan::Message& message = p.messages(index);
+    plan::MessageKind wanted = plan::ACTIVATIONS;
+    if (action.kind() == plan::SEND_B || action.kind() == plan::RECV_B) wanted = plan::GRADIENTS;
+    if (action.kind() == plan::REDUCE_TIED) wanted = plan::TIED;
+    if (action.kind() == plan::NORM) wanted = plan::NORMS;
+    if (message.kind() != wanted) return bad("its message is of another kind");
+    if (!IsMessage(action.kind())) continue;
+    const uint32_t stage = message.sends() ? message.from_stage() : message.to_stage();
+    if (message.sends() != IsSend(action.kind()) || static_cast<int>(stage) != action.stage()) {
+      return bad("its message goes another way");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// How far each (stage, kind) has come: the microbatch that must be next.
+class Progress {
+ public:
+  int Next(int stage, plan::ActionKind kind) const {
+    auto it = next_.find({stage, kind});
+    return it == next_.end() ? 0 : it->second;
+  }
+  void Advance(int stage, plan::ActionKind kind) { ++next_[{stage, kind}]; }
+
+ private:
+  std::map<std::pair<int, int>, int> next_;
+};
+
+absl::Status CheckList(const RankPlan& p, const google::protobuf::RepeatedPtrField<Action>& actions,
+                       bool training) {
+  Progress progress;
+  std::set<std::pair<uint32_t, int>> exchanged;  // (message, microbatch)
+  std::set<std::pair<int, int>> once;            // (stage, kind) of what happens once a step
+  for (int i = 0; i < actions.size(); ++i) {
+    const Action& action = actions[i];
+    auto bad = [&](absl::string_view fault) {
+      const bool named = plan::ActionKind_IsValid(action.kind());
+      return absl::InvalidArgumentError(absl::StrCat(training ? "train" : "eval", " action ", i,
+                                                     named ? absl::StrCat(" ", ActionName(p, action)) : "",
+                                                     ": ", fault));
+    };
+    absl::Status status = CheckFields(p, action);
+    if (!status.ok()) return bad(status.message());
+    if (!training && action.kind() != plan::F && action.kind() != plan::SEND_F &&
+        action.kind() != plan::RECV_F) {
+      return bad("evaluation runs forward only");
+    }
+    const int stage = action.stage(), m = action.microbatch();
+    if (IsCompute(action.kind())) {
+      if (progress.Next(stage, action.kind()) != m) return bad("out of microbatch order, or twice");
+      progress.Advance(stage, action.kind());
+      const plan::ActionKind before = action.kind() == plan::W ? plan::I : plan::F;
+      if (action.kind() != plan::F && progress.Next(stage, before) <= m) {
+        return bad(absl::StrCat("before its ", plan::ActionKind_Name(before)));
+      }
+    } else if (!IsMessage(action.kind()) && !once.insert({stage, action.kind()}).second) {
+      return bad("twice");
+    }
+    for (uint32_t message : action.messages()) {
+      if (!exchanged.insert({message, m}).second) return bad("its message is exchanged twice");
+    }
+  }
+  const int microbatches = static_cast<int>(p.microbatches());
+  for (int stage = 0; stage < p.rank_of_stage_size(); ++stage) {
+    if (p.rank_of_stage(stage) != p.rank()) continue;
+    auto count = [&](plan::ActionKind kind) { return progress.Next(stage, kind); };
+    if (count(plan::F) != microbatches)
+      return absl::InvalidArgumentError(absl::StrCat(stage, "F lacks microbatches"));
+    if (!training) continue;
+    const bool whole = count(plan::B) == microbatches && count(plan::I) == 0 && count(plan::W) == 0;
+    const bool split =
+        count(plan::B) == 0 && count(plan::I) == microbatches && count(plan::W) == microbatches;
+    if (!whole && !split)
+      return absl::InvalidArgumentError(absl::StrCat("stage ", stage, ": backward lacks microbatches"));
+  }
+  for (int k = 0; training && k < p.messages_size(); ++k) {
+    const bool once_a_step = p.messages(k).kind() == plan::TIED || p.messages(k).kind() == plan::NORMS;
+    for (int m = once_a_step ? -1 : 0; m < (once_a_step ? 0 : microbatches); ++m) {
+      if (exchanged.count({k, m}) == 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("message ", k, " is not exchanged for microbatch ", m));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckActions(const RankPlan& rank_plan) {
+  if (rank_plan.training()) {
+    RETURN_IF_ERROR(CheckList(rank_plan, rank_plan.train(), true));
+  } else if (rank_plan.train_size() != 0) {
+    return absl::InvalidArgumentError("a plan for inference has training actions");
+  }
+  return CheckList(rank_plan, rank_plan.eval(), false);
+}
+
+std::string ActionName(const RankPlan& rank_plan, const Action& action) {
+  std::string name = action.stage() >= 0 ? absl::StrCat(action.stage()) : "";
+  absl::StrAppend(&name, plan::ActionKind_Name(action.kind()));
+  if (action.microbatch() >= 0) absl::StrAppend(&name, action.microbatch());
+  if (IsMessage(action.kind()) && action.messages_size() == 1 &&
+      action.messages(0) < static_cast<uint32_t>(rank_plan.messages_size())) {
+    const plan::Message& message = rank_plan.messages(action.messages(0));
+    const int peer = message.sends() ? message.to_stage() : message.from_stage();
+    if (peer != action.stage() + 1 && peer != action.stage() - 1) absl::StrAppend(&name, ">", peer);
+  }
+  return name;
+}
+
+}  // namespace pipec

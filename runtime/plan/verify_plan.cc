@@ -1,0 +1,213 @@
+// VerifyPlan: what no rank can see alone.
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/status.h"
+#include "runtime/base/tensor_type.h"
+#include "runtime/plan/verify.h"
+
+namespace pipec {
+namespace {
+
+using plan::RankPlan;
+using Actions = google::protobuf::RepeatedPtrField<plan::Action>;
+using MessageKey = std::tuple<int, uint32_t, uint32_t>;  // kind, from, to
+using InstanceKey = std::pair<MessageKey, int>;          // and microbatch
+
+MessageKey KeyOf(const plan::Message& message) {
+  return {message.kind(), message.from_stage(), message.to_stage()};
+}
+
+std::string NameOf(const plan::Message& message) {
+  return absl::StrCat("message ", plan::MessageKind_Name(message.kind()), " ", message.from_stage(), ">",
+                      message.to_stage());
+}
+
+std::string TypeOf(const plan::Tensor& tensor) {
+  return ToString(
+      TensorType{static_cast<DType>(tensor.dtype()), Shape(tensor.shape().begin(), tensor.shape().end())});
+}
+
+absl::Status CheckCountsAgree(absl::Span<const RankPlan> plans) {
+  const RankPlan& first = plans[0];
+  if (plans.size() != first.ranks()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(plans.size(), " rank files, the plan has ", first.ranks(), " ranks"));
+  }
+  for (size_t r = 0; r < plans.size(); ++r) {
+    const RankPlan& p = plans[r];
+    const bool equal =
+        p.rank() == r && p.ranks() == first.ranks() && p.virtual_stages() == first.virtual_stages() &&
+        p.microbatches() == first.microbatches() && p.microbatch_size() == first.microbatch_size() &&
+        p.replicas() == first.replicas() && p.training() == first.training() &&
+        std::equal(p.rank_of_stage().begin(), p.rank_of_stage().end(), first.rank_of_stage().begin(),
+                   first.rank_of_stage().end());
+    if (!equal)
+      return absl::InvalidArgumentError(absl::StrCat("rank ", r, " belongs to another plan than rank 0"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPairs(absl::Span<const RankPlan> plans) {
+  for (const RankPlan& p : plans) {
+    for (const plan::Message& message : p.messages()) {
+      const RankPlan& peer = plans[message.peer_rank()];
+      const plan::Message* other = nullptr;
+      for (const plan::Message& candidate : peer.messages()) {
+        if (KeyOf(candidate) == KeyOf(message)) other = &candidate;
+      }
+      auto bad = [&](absl::string_view fault) {
+        return absl::InvalidArgumentError(absl::StrCat(NameOf(message), " of rank ", p.rank(), ": ", fault));
+      };
+      if (other == nullptr || other->sends() == message.sends() || other->peer_rank() != p.rank()) {
+        return bad(absl::StrCat("rank ", message.peer_rank(), " has no counterpart"));
+      }
+      if (other->tensors_size() != message.tensors_size()) {
+        return bad(absl::StrCat(message.tensors_size(), " tensors, rank ", message.peer_rank(), " has ",
+                                other->tensors_size()));
+      }
+      for (int i = 0; i < message.tensors_size(); ++i) {
+        const std::string mine = TypeOf(p.tensors(message.tensors(i)));
+        const std::string theirs = TypeOf(peer.tensors(other->tensors(i)));
+        if (mine != theirs) {
+          return bad(absl::StrCat("tensor ", i, " '", p.tensors(message.tensors(i)).name(), "' is ", mine,
+                                  ", on rank ", message.peer_rank(), " it is ", theirs));
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Runs the lists of all ranks with sends that block until their receive is posted.
+class BlockingRun {
+ public:
+  BlockingRun(absl::Span<const RankPlan> plans, bool training) : plans_(plans), training_(training) {
+    for (const RankPlan& p : plans) {
+      std::vector<std::set<uint32_t>> reads(p.programs_size());
+      for (int i = 0; i < p.programs_size(); ++i) {
+        for (const plan::Instruction& instruction : p.programs(i).instructions()) {
+          for (int32_t tensor : instruction.inputs()) {
+            if (tensor >= 0) reads[i].insert(p.tensors(tensor).buffer());
+          }
+        }
+      }
+      ranks_.push_back({0, false, {}, std::move(reads)});
+    }
+  }
+
+  absl::Status Run() {
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (size_t r = 0; r < plans_.size(); ++r) {
+        while (Step(r)) progress = true;
+      }
+    }
+    std::string stuck;
+    for (size_t r = 0; r < plans_.size(); ++r) {
+      if (ranks_[r].next == List(r).size()) continue;
+      absl::StrAppend(&stuck, stuck.empty() ? "" : ", ", "rank ", r, " waits in ",
+                      ActionName(plans_[r], List(r)[ranks_[r].next]));
+    }
+    if (!stuck.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(training_ ? "training" : "evaluation", " deadlocks when sends block: ", stuck));
+    }
+    for (const InstanceKey& key : posted_) {
+      if (sent_.count(key) == 0) {
+        return absl::InvalidArgumentError(absl::StrCat("a receive for microbatch ", key.second,
+                                                       " from stage ", std::get<1>(key.first), " to ",
+                                                       std::get<2>(key.first), " has no send"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Rank {
+    int next = 0;
+    bool receives_posted = false;  // of an exchange whose sends are under way
+    std::vector<std::pair<InstanceKey, const plan::Message*>> awaited;
+    std::vector<std::set<uint32_t>> reads;  // by program: buffers
+  };
+
+  const Actions& List(size_t r) const { return training_ ? plans_[r].train() : plans_[r].eval(); }
+
+  bool Reads(const Rank& rank, const RankPlan& p, const plan::Action& action,
+             const plan::Message& received) const {
+    auto touches = [&](uint32_t buffer) {
+      for (uint32_t tensor : received.tensors()) {
+        if (p.tensors(tensor).buffer() == buffer) return true;
+      }
+      return false;
+    };
+    if (action.program() >= 0) {
+      for (uint32_t tensor : received.tensors()) {
+        if (rank.reads[action.program()].count(p.tensors(tensor).buffer()) != 0) return true;
+      }
+    }
+    for (uint32_t index : action.messages()) {
+      for (uint32_t tensor : p.messages(index).tensors()) {
+        if (p.messages(index).sends() && touches(p.tensors(tensor).buffer())) return true;
+      }
+    }
+    return false;
+  }
+
+  // One action of rank r, if it need not wait.
+  bool Step(size_t r) {
+    Rank& rank = ranks_[r];
+    if (rank.next == List(r).size()) return false;
+    const RankPlan& p = plans_[r];
+    const plan::Action& action = List(r)[rank.next];
+    for (const auto& [key, message] : rank.awaited) {
+      const bool same = key.second == action.microbatch() || key.second < 0 || action.microbatch() < 0;
+      if (same && sent_.count(key) == 0 && Reads(rank, p, action, *message)) return false;
+    }
+    std::vector<InstanceKey> receives;
+    for (uint32_t index : action.messages()) {
+      const plan::Message& message = p.messages(index);
+      if (message.sends()) continue;
+      receives.push_back({KeyOf(message), action.microbatch()});
+      if (posted_.insert(receives.back()).second) rank.awaited.push_back({receives.back(), &message});
+    }
+    const bool first_try = !rank.receives_posted;
+    rank.receives_posted = true;
+    for (uint32_t index : action.messages()) {
+      const plan::Message& message = p.messages(index);
+      if (!message.sends()) continue;
+      const InstanceKey key{KeyOf(message), action.microbatch()};
+      if (posted_.count(key) == 0) return first_try && !receives.empty();
+      sent_.insert(key);
+    }
+    const bool exchange = action.kind() == plan::NORM || action.kind() == plan::REDUCE_TIED;
+    for (const InstanceKey& key : receives) {
+      if (exchange && sent_.count(key) == 0) return first_try;
+    }
+    std::erase_if(rank.awaited, [&](const auto& wait) { return sent_.count(wait.first) != 0; });
+    rank.receives_posted = false;
+    ++rank.next;
+    return true;
+  }
+
+  absl::Span<const RankPlan> plans_;
+  bool training_;
+  std::vector<Rank> ranks_;
+  std::set<InstanceKey> posted_, sent_;
+};
+
+}  // namespace
+
+absl::Status VerifyPlan(absl::Span<const RankPlan> rank_plans) {
+  if (rank_plans.empty()) return absl::InvalidArgumentError("no rank");
+  RETURN_IF_ERROR(CheckCountsAgree(rank_plans));
+  RETURN_IF_ERROR(CheckPairs(rank_plans));
+  if (rank_plans[0].training()) RETURN_IF_ERROR(BlockingRun(rank_plans, true).Run());
+  return BlockingRun(rank_plans, false).Run();
+}
+
+}  // namespace pipec
