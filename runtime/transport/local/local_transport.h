@@ -1,0 +1,37 @@
+// Messages between ranks that are threads of one process. Send and Receive leave descriptors; whoever comes
+// second copies, from arena to arena, and completes both events. Works with devices whose memory the host can
+// address and whose events are HostEvents (cpu, null).
+#pragma once
+
+#include <memory>
+
+#include "absl/time/time.h"
+#include "runtime/transport/transport.h"
+
+namespace pipec {
+
+struct LocalOptions {
+  // Send returns only when its receive has been posted: the strictest transport a plan must survive. For
+  // tests.
+  bool rendezvous = false;
+  absl::Duration rendezvous_limit = absl::Seconds(300);
+};
+
+// Where the ranks of one process meet. Must outlive its transports; the memory of all ranks must outlive the
+// last call of any of them.
+class LocalHub {
+ public:
+  explicit LocalHub(int ranks, LocalOptions options = {});
+  ~LocalHub();
+
+  // The transport of one rank. At most one message of a tag may be under way between two ranks: a second is
+  // FailedPrecondition. After the first message of each tag nothing is allocated.
+  std::unique_ptr<Transport> Connect(int rank);
+
+ private:
+  friend class LocalTransport;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace pipec
