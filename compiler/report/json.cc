@@ -1,0 +1,38 @@
+#include <nlohmann/json.hpp>
+
+#include "compiler/report/report.h"
+
+namespace pipec {
+
+std::string ReportJson(const Report& report) {
+  nlohmann::ordered_json out;
+  out["model"] = report.model;
+  out["mode"] = report.mode == Mode::kTrain ? "train" : "infer";
+  out["schedule"] = report.schedule;
+  out["device"] = report.device;
+  out["ranks"] = report.shape.ranks;
+  out["virtual_stages"] = report.shape.virtual_stages;
+  out["microbatches"] = report.shape.microbatches;
+  out["batch"] = report.batch;
+  out["times"] = "modelled";
+  out["stages"] = nlohmann::ordered_json::array();
+  for (const StageRow& row : report.stages) {
+    out["stages"].push_back({{"stage", row.stage},
+                             {"rank", row.rank},
+                             {"nodes", row.nodes},
+                             {"parameters", row.parameters},
+                             {"flop", row.flop},
+                             {"forward_s", row.forward_seconds},
+                             {"backward_s", row.backward_seconds},
+                             {"sent_bytes", row.sent_bytes},
+                             {"peak_bytes", row.peak_bytes}});
+  }
+  out["bubble_ratio"] = report.bubble_ratio;
+  out["step_time_s"] = report.step_seconds;
+  out["bound_ratio"] = report.bound_ratio;
+  out["peak_bytes"] = report.peak_bytes;
+  out["notes"] = report.notes;
+  return out.dump(2) + "\n";
+}
+
+}  // namespace pipec

@@ -1,0 +1,65 @@
+#include "compiler/report/report.h"
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/cost/node_cost.h"
+#include "compiler/ops/op_info.h"
+
+namespace pipec {
+
+Report MakeReport(const Module& module, const Cluster& cluster) {
+  Report report;
+  report.model = module.model_name;
+  report.schedule = module.schedule.name;
+  report.mode = module.mode;
+  report.device = cluster.device.name;
+  report.shape = module.schedule.shape;
+  report.batch = module.microbatch_size * report.shape.microbatches * module.replicas;
+  report.notes = module.notes;
+
+  const int stages = static_cast<int>(module.stages.size());
+  report.stages.resize(stages);
+  std::vector<std::set<const Value*>> parameters(stages);
+  for (const Node* node : module.graph.Nodes()) {
+    if (node->stage < 0 || node->stage >= stages || node->Is("Message", kPipecDomain)) continue;
+    StageRow& row = report.stages[node->stage];
+    ++row.nodes;
+    if (node->kind != Kind::kU) row.flop += CostOf(*node).flops;
+    if (node->kind != Kind::kF) continue;
+    for (const Value* input : node->inputs()) {
+      if (input && input->kind() == ValueKind::kParameter) parameters[node->stage].insert(input);
+    }
+  }
+  std::vector<double> loads(stages, 0);
+  for (int s = 0; s < stages; ++s) {
+    StageRow& row = report.stages[s];
+    row.stage = s;
+    row.rank = module.stages[s].rank;
+    row.forward_seconds = module.stages[s].times.f;
+    row.backward_seconds = module.stages[s].times.i + module.stages[s].times.w;
+    for (const Value* parameter : parameters[s]) row.parameters += parameter->type.elements();
+    if (row.rank < static_cast<int>(module.memory.size()))
+      row.peak_bytes = module.memory[row.rank].arena_bytes;
+    report.peak_bytes = std::max(report.peak_bytes, row.peak_bytes);
+    loads[s] = row.forward_seconds + row.backward_seconds;
+  }
+  for (const Message& message : module.messages) {
+    if (message.kind != MessageKind::kActivation && message.kind != MessageKind::kGradient) continue;
+    int64_t bytes = 0;
+    for (const Value* value : message.node->inputs()) bytes += value->type.bytes();
+    report.stages[message.from_stage].sent_bytes += bytes;
+    if (module.stages[message.from_stage].rank == module.stages[message.to_stage].rank) continue;
+    const double seconds = MessageSeconds(bytes, cluster.link);
+    loads[message.from_stage] += seconds;
+    loads[message.to_stage] += seconds;
+  }
+  report.bubble_ratio = module.simulation.bubble_ratio;
+  report.step_seconds = module.simulation.makespan;
+  if (module.partition_bound > 0) {
+    report.bound_ratio = *std::max_element(loads.begin(), loads.end()) / module.partition_bound;
+  }
+  return report;
+}
+
+}  // namespace pipec

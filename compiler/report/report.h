@@ -1,0 +1,57 @@
+// What pipec says about a finished module (level planned): figures, and four ways to show them. Every time
+// here is modelled (compiler/cost); bytes are exact.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/cost/cluster.h"
+#include "compiler/ir/module.h"
+
+namespace pipec {
+
+struct StageRow {
+  int stage = 0;
+  int rank = 0;
+  int nodes = 0;
+  int64_t parameters = 0;      // elements of the parameters that its forward nodes read
+  double flop = 0;             // per microbatch, forward and backward
+  double forward_seconds = 0;  // per microbatch
+  double backward_seconds = 0;
+  int64_t sent_bytes = 0;  // per microbatch, to other stages
+  int64_t peak_bytes = 0;  // of its rank
+};
+
+struct Report {
+  std::string model;
+  std::string schedule;
+  Mode mode = Mode::kTrain;
+  std::string device;  // whose rates the times are modelled with
+  ScheduleShape shape;
+  int64_t batch = 0;  // samples per step
+  std::vector<StageRow> stages;
+  double bubble_ratio = 0;  // idle / (ranks x step time)
+  double step_seconds = 0;
+  double bound_ratio =
+      0;  // slowest stage, its messages counted, over the partitioner's lower bound; 0: no bound
+  int64_t peak_bytes = 0;  // of the rank that needs most
+  std::vector<std::string> notes;
+};
+
+Report MakeReport(const Module& module, const Cluster& cluster);
+
+// The table, the figures under it, each marked modelled, and before them what was assumed.
+std::string ReportText(const Report& report);
+
+// One object: stages (rows), bubble_ratio, step_time_s, bound_ratio, peak_bytes and what the plan is for.
+std::string ReportJson(const Report& report);
+
+// The modelled step as a Chrome trace: a process a rank; compute, and each direction of messages, on a thread
+// of its own.
+std::string ModelledTrace(const Module& module);
+
+// One page without references to anything outside it: the timeline of a step, bubbles visible, and the table.
+std::string ReportHtml(const Module& module, const Report& report);
+
+}  // namespace pipec

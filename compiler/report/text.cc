@@ -1,0 +1,43 @@
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler/report/report.h"
+
+namespace pipec {
+namespace {
+
+// "12.3k", "4.56G": three digits and a power of 1000.
+std::string Short(double number) {
+  constexpr const char* kUnits[] = {"", "k", "M", "G", "T", "P"};
+  int unit = 0;
+  for (; number >= 999.5 && unit < 5; ++unit) number /= 1000;
+  return absl::StrFormat("%.3g%s", number, kUnits[unit]);
+}
+
+}  // namespace
+
+std::string ReportText(const Report& report) {
+  std::string out;
+  for (const std::string& note : report.notes) absl::StrAppend(&out, "note: ", note, "\n");
+  if (!report.notes.empty()) out += "\n";
+  absl::StrAppendFormat(&out,
+                        "%s: %d ranks x %d stages, %s, %d microbatches, batch %d, times modelled for %s\n\n",
+                        report.model, report.shape.ranks, report.shape.virtual_stages, report.schedule,
+                        report.shape.microbatches, report.batch, report.device);
+  absl::StrAppend(&out,
+                  "stage  rank  nodes  parameters     FLOP  forward ms  backward ms  sent MB  peak memory\n");
+  for (const StageRow& row : report.stages) {
+    absl::StrAppendFormat(&out, "%5d %5d %6d %11s %8s %11.3f %12.3f %8.3f %11sB\n", row.stage, row.rank,
+                          row.nodes, Short(row.parameters), Short(row.flop), row.forward_seconds * 1e3,
+                          row.backward_seconds * 1e3, row.sent_bytes * 1e-6, Short(row.peak_bytes));
+  }
+  absl::StrAppend(&out, "(FLOP, times and sent MB per microbatch; peak memory is the rank's)\n\n");
+  absl::StrAppendFormat(&out, "bubble ratio              %.1f %% (modelled)\n", report.bubble_ratio * 100);
+  absl::StrAppendFormat(&out, "step time                 %.3f ms (modelled)\n", report.step_seconds * 1e3);
+  if (report.bound_ratio > 0) {
+    absl::StrAppendFormat(&out, "slowest stage over bound  %.3f (modelled)\n", report.bound_ratio);
+  }
+  absl::StrAppendFormat(&out, "peak memory               %sB (modelled)\n", Short(report.peak_bytes));
+  return out;
+}
+
+}  // namespace pipec
