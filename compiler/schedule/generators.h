@@ -1,0 +1,21 @@
+// The generators behind AllSchedules(), one a file: compute actions only.
+#pragma once
+
+#include "compiler/schedule/schedule.h"
+
+namespace pipec {
+
+absl::StatusOr<Schedule> GenerateGpipe(const ScheduleShape& shape);
+absl::StatusOr<Schedule> GenerateOneFOneB(const ScheduleShape& shape);
+absl::StatusOr<Schedule> GenerateInterleaved(const ScheduleShape& shape);
+absl::StatusOr<Schedule> GenerateInfer(const ScheduleShape& shape);
+
+// Name, shape, stages placed, and an empty list for every rank. InvalidArgument if a number of the shape is
+// below 1.
+absl::StatusOr<Schedule> EmptySchedule(absl::string_view name, const ScheduleShape& shape,
+                                       Placement placement);
+
+// InvalidArgument if V is not 1.
+absl::Status NeedsOneStageARank(absl::string_view name, const ScheduleShape& shape);
+
+}  // namespace pipec
