@@ -1,0 +1,251 @@
+// Differentiates the loss: appends backward nodes and one accumulator for each use of a trained parameter.
+//
+//   y = MatMul(x, w)              dx = FusedMatMul(dy, w)     dw = FusedMatMul(x, dy)
+//   ...                    ->     acc' = Accumulate(acc, dw)
+//
+// Level model, kept; needs the loss (build-loss). One walk over the forward nodes in reverse: when a node is
+// met, the gradients of its outputs are complete. The gradient of a value is a running sum in reverse
+// consumer order, each Add belonging to the consumer whose contribution it adds, so that it can travel down
+// the stages (DESIGN.md, "Semantics"). Stands after the last change of the forward arithmetic and before the
+// update, which needs the accumulators.
+#include <algorithm>
+#include <regex>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "passes/gradients/gradient.h"
+#include "passes/passes.h"
+#include "runtime/base/status.h"
+
+namespace pipec {
+namespace {
+
+// Uses of one parameter beyond this many share accumulators: memory before bit-identity.
+constexpr int kMaxAccumulators = 8;
+
+absl::StatusOr<std::regex> ParseRegex(const std::string& pattern, absl::string_view flag) {
+  try {
+    return std::regex(pattern);
+  } catch (const std::regex_error& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, "=", pattern, " is not a regular expression (ECMAScript): ", error.what()));
+  }
+}
+
+// Float parameters that the user wants to learn, in the order of the model's initializers.
+absl::StatusOr<std::vector<Value*>> TrainableParameters(const Graph& graph, const CompileOptions& options) {
+  ASSIGN_OR_RETURN(const std::regex train, ParseRegex(options.train_regex, "--train"));
+  ASSIGN_OR_RETURN(const std::regex freeze, ParseRegex(options.freeze_regex, "--freeze"));
+  std::vector<Value*> parameters;
+  int floats = 0;
+  for (Value* value : graph.Values()) {
+    if (value->kind() != ValueKind::kParameter || !IsFloat(value->type.dtype)) continue;
+    ++floats;
+    if (!options.train_regex.empty() && !std::regex_search(value->name(), train)) continue;
+    if (!options.freeze_regex.empty() && std::regex_search(value->name(), freeze)) continue;
+    parameters.push_back(value);
+  }
+  if (parameters.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no parameter to train: the model has ", floats,
+                     " float parameters, --train and --freeze leave none of them"));
+  }
+  return parameters;
+}
+
+// The uses of one trained parameter by forward nodes, and the accumulators they have.
+struct ParameterUses {
+  std::vector<Use> uses;  // in use order
+  // One per accumulator, in use order. `sum` is the gradient of this microbatch where several uses share,
+  // null otherwise.
+  struct Slot {
+    Value* sum = nullptr;
+    Node* origin = nullptr;
+    Value* accumulated = nullptr;
+  };
+  std::vector<Slot> slots;
+
+  bool shares() const { return uses.size() > slots.size(); }
+  Slot& SlotOf(Use use) {
+    const auto place = std::find(uses.begin(), uses.end(), use) - uses.begin();
+    return slots[place * slots.size() / uses.size()];
+  }
+};
+
+class Differentiator {
+ public:
+  explicit Differentiator(Module& module) : module_(module), graph_(module.graph) {}
+
+  absl::Status Run(const std::vector<Value*>& parameters) {
+    graph_.NumberNodes();
+    const std::vector<Node*> forward = graph_.Nodes();
+    for (Value* parameter : parameters) AddParameter(parameter);
+    MarkNeeded(forward);
+    Value* loss = module_.training.loss_sum->producer()->input(1);
+    gradients_[loss] = GradientBuilder(graph_, loss->producer()).Scalar(loss->type.dtype, 1);
+    for (auto node = forward.rbegin(); node != forward.rend(); ++node) RETURN_IF_ERROR(Differentiate(*node));
+    for (Value* parameter : parameters) FinishParameter(parameter);
+    EraseDead(forward.back());
+    return absl::OkStatus();
+  }
+
+ private:
+  void AddParameter(Value* parameter) {
+    needed_.insert(parameter);
+    ParameterUses& known = parameters_[parameter];
+    known.uses.assign(parameter->uses().begin(), parameter->uses().end());
+    std::sort(known.uses.begin(), known.uses.end(), [](const Use& a, const Use& b) {
+      return std::pair(a.node->index, a.index) < std::pair(b.node->index, b.index);
+    });
+    known.slots.resize(std::min<size_t>(known.uses.size(), kMaxAccumulators));
+    if (known.shares()) {
+      module_.notes.push_back(absl::StrCat(
+          "parameter ", parameter->name(), " is used ", known.uses.size(), " times: its uses share ",
+          kMaxAccumulators, " accumulators, so results are not promised to be bit-identical across cuts"));
+    }
+  }
+
+  // Values that depend on a trained parameter in a differentiable way, as far as is known.
+  void MarkNeeded(const std::vector<Node*>& forward) {
+    for (const Node* node : forward) {
+      if (NoGradientFlows(node->op(), node->domain())) continue;
+      if (std::none_of(node->inputs().begin(), node->inputs().end(),
+                       [&](Value* v) { return needed_.contains(v); })) {
+        continue;
+      }
+      for (Value* output : node->outputs()) {
+        if (output && IsFloat(output->type.dtype)) needed_.insert(output);
+      }
+    }
+  }
+
+  absl::Status Differentiate(Node* node) {
+    std::vector<Value*> output_gradients;
+    bool reached = false;
+    for (Value* output : node->outputs()) {
+      auto it = gradients_.find(output);
+      output_gradients.push_back(output && it != gradients_.end() ? it->second : nullptr);
+      reached |= output_gradients.back() != nullptr;
+    }
+    if (!reached) return absl::OkStatus();
+    std::vector<bool> wanted;
+    for (Value* input : node->inputs()) wanted.push_back(input && needed_.contains(input));
+    if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return absl::OkStatus();
+
+    const GradientRule rule = FindGradientRule(node->op(), node->domain());
+    if (!rule) {
+      return absl::UnimplementedError(
+          absl::StrCat("node ", node->name(), ": there is no gradient rule for op ", node->op(),
+                       " of domain ", node->domain().empty() ? "ai.onnx (newest opset)" : node->domain(),
+                       ", but the loss depends on a trained parameter through it; --freeze the parameters "
+                       "before it, or see pipec --list-ops"));
+    }
+    GradientBuilder builder(graph_, node);
+    const std::vector<Value*> contributions = rule(builder, output_gradients, wanted);
+    if (!builder.status().ok()) {
+      return absl::Status(builder.status().code(),
+                          absl::StrCat("gradient of node ", node->name(), " (", node->op(),
+                                       "): ", builder.status().message()));
+    }
+    for (int i = 0; i < contributions.size(); ++i) {
+      if (!wanted[i] || !contributions[i]) continue;
+      if (contributions[i]->type != node->input(i)->type) {
+        return absl::InternalError(absl::StrCat(
+            "the gradient rule of ", node->op(), " gave ", ToString(contributions[i]->type), " for input ", i,
+            " of node ", node->name(), ", wanted ", ToString(node->input(i)->type)));
+      }
+      AddContribution(builder, {node, i}, contributions[i]);
+    }
+    return absl::OkStatus();
+  }
+
+  void AddContribution(GradientBuilder& builder, Use use, Value* contribution) {
+    Value* value = use.node->input(use.index);
+    auto it = parameters_.find(value);
+    if (it == parameters_.end()) {
+      Value*& sum = gradients_[value];
+      sum = sum ? builder.Emit("Add", {sum, contribution}) : contribution;
+      return;
+    }
+    ParameterUses::Slot& slot = it->second.SlotOf(use);
+    slot.sum = slot.sum ? builder.Emit("Add", {slot.sum, contribution}) : contribution;
+    slot.origin = use.node;
+    if (!it->second.shares()) Accumulate(value, slot);
+  }
+
+  void Accumulate(Value* parameter, ParameterUses::Slot& slot) {
+    Value* accumulator =
+        graph_.AddValue(ValueKind::kAccumulator, absl::StrCat(parameter->name(), ".grad"), parameter->type);
+    const Node* node = graph_.AddNode({.op = "Accumulate",
+                                       .domain = kPipecDomain,
+                                       .name = absl::StrCat(slot.origin->name(), ".grad"),
+                                       .inputs = {accumulator, slot.sum},
+                                       .outputs = {parameter->type},
+                                       .output_names = {absl::StrCat(accumulator->name(), ".sum")},
+                                       .kind = Kind::kW,
+                                       .origin = slot.origin});
+    slot.accumulated = node->output(0);
+  }
+
+  void FinishParameter(Value* parameter) {
+    TrainedParameter trained{.parameter = parameter};
+    for (ParameterUses::Slot& slot : parameters_[parameter].slots) {
+      if (slot.sum && !slot.accumulated) Accumulate(parameter, slot);
+      if (slot.accumulated) trained.accumulated.push_back(slot.accumulated);
+    }
+    if (!trained.accumulated.empty()) module_.training.parameters.push_back(std::move(trained));
+  }
+
+  // Rules may make results that nobody wants in the end: a gradient on the way to a value without parameters.
+  void EraseDead(const Node* last_forward) {
+    absl::flat_hash_set<const Value*> kept;
+    for (const TrainedParameter& trained : module_.training.parameters) {
+      kept.insert(trained.accumulated.begin(), trained.accumulated.end());
+    }
+    for (Node* node = graph_.last_node(); node != last_forward;) {
+      Node* previous = node->previous();
+      const bool used = std::any_of(node->outputs().begin(), node->outputs().end(),
+                                    [&](Value* v) { return v && (!v->uses().empty() || kept.contains(v)); });
+      if (!used) graph_.Erase(node);
+      node = previous;
+    }
+  }
+
+  Module& module_;
+  Graph& graph_;
+  absl::flat_hash_map<Value*, ParameterUses> parameters_;
+  absl::flat_hash_set<const Value*> needed_;
+  // The running sums; a null is a gradient of zero.
+  absl::flat_hash_map<const Value*, Value*> gradients_;
+};
+
+}  // namespace
+
+absl::StatusOr<bool> BuildGradients(Module& module, const PassContext& context) {
+  Training& training = module.training;
+  if (!training.loss_sum)
+    return absl::FailedPreconditionError("pass build-gradients needs a loss: run build-loss before it");
+  ASSIGN_OR_RETURN(const std::vector<Value*> parameters, TrainableParameters(module.graph, context.options));
+  RETURN_IF_ERROR(Differentiator(module).Run(parameters));
+
+  absl::flat_hash_set<const Value*> trained;
+  for (const TrainedParameter& parameter : training.parameters) trained.insert(parameter.parameter);
+  std::vector<std::string> left_out;
+  for (const Value* parameter : parameters) {
+    if (!trained.contains(parameter)) left_out.push_back(parameter->name());
+  }
+  if (training.parameters.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no gradient reaches a parameter: of ", parameters.size(),
+                     " trainable ones the loss depends on none in a differentiable way"));
+  }
+  if (!left_out.empty()) {
+    module.notes.push_back(
+        absl::StrCat("not trained, as the loss has no gradient in them: ", absl::StrJoin(left_out, ", ")));
+  }
+  return true;
+}
+
+}  // namespace pipec

@@ -1,0 +1,275 @@
+// Adds the loss and its sums over the microbatches of a step, and leaves in the graph what they need.
+//
+//   logits                ->  loss, weight = SoftmaxCrossEntropy<reduction = "sum">(logits, labels) labels: a
+//   new input (an output)               loss_sum = Accumulate(.., loss);  loss_weight = Accumulate(..,
+//   weight)
+//                             CountCorrect and its sums, for evaluation only (attribute eval_only)
+//
+// Sums, not means, are accumulated where the weight of a microbatch is known, so that loss and gradient are
+// those of the whole batch whatever M is. A scalar output of the model is taken as it is, each microbatch
+// counting 1; where it is the mean that import spells as Div(sum, weight), sum and weight are taken instead.
+// Level model, kept. The last forward nodes: stands after every change of the forward graph and after
+// infer-batch-axis, which tells a scalar from the one sample of a microbatch.
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "passes/passes.h"
+#include "runtime/base/status.h"
+
+namespace pipec {
+namespace {
+
+constexpr absl::string_view kOutputPrefix = "output:";
+
+struct Loss {
+  const Value* output = nullptr;  // of the model
+  Value* sum = nullptr;           // of the microbatch; one element
+  Value* weight = nullptr;        // what `sum` is to be divided by; null: counts 1
+  // Class losses only: what a prediction is the argmax of, its labels, and the helper node's attributes.
+  Value* scores = nullptr;
+  Value* labels = nullptr;
+  Attributes attributes;
+};
+
+std::string ListOutputs(const Graph& graph) {
+  if (graph.outputs.empty()) return "no outputs";
+  return absl::StrCat("outputs ",
+                      absl::StrJoin(graph.outputs, ", ", [](std::string* out, const Value* value) {
+                        absl::StrAppend(out, "'", value->name(), "' ", ToString(value->type));
+                      }));
+}
+
+bool IsScalar(const Value& value) { return IsFloat(value.type.dtype) && value.type.elements() == 1; }
+
+// What `value` is another view of.
+const Value* Behind(const Value* value) {
+  const auto is_view = [](const Node& node) {
+    return node.Is("Identity") || node.Is("Reshape") || node.Is("Squeeze") || node.Is("Unsqueeze") ||
+           node.Is("Flatten");
+  };
+  while (value->producer() && is_view(*value->producer())) value = value->producer()->input(0);
+  return value;
+}
+
+const Node* ClassLoss(const Value* sum) {
+  const Node* node = sum ? sum->producer() : nullptr;
+  const bool is_class_loss =
+      node && sum->output_index() == 0 &&
+      (node->Is("SoftmaxCrossEntropy", kPipecDomain) || node->Is("NegativeLogLikelihood", kPipecDomain)) &&
+      node->attributes.String("reduction", "sum") == "sum";
+  return is_class_loss ? node : nullptr;
+}
+
+// A loss that the model computes itself.
+absl::StatusOr<Loss> OwnLoss(Value* output) {
+  if (!IsScalar(*output)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "output '", output->name(), "' is ", ToString(output->type),
+        ", but a loss is a float of one element; ",
+        "--loss=cross-entropy, mse or bce make one from an output, --loss=output:NAME takes another output"));
+  }
+  Loss loss{.output = output, .sum = output};
+  const Value* behind = Behind(output);
+  const Node* helper = ClassLoss(behind);
+  if (const Node* div = behind->producer(); div && div->Is("Div")) {
+    const Node* divided = ClassLoss(div->input(0));
+    if (divided && div->input(1) == divided->output(1)) {
+      helper = divided;
+      loss.sum = helper->output(0);
+      loss.weight = helper->output(1);
+    }
+  }
+  if (helper) {
+    loss.scores = helper->input(0);
+    loss.labels = helper->input(1);
+    loss.attributes = helper->attributes;
+  }
+  return loss;
+}
+
+absl::StatusOr<Value*> AddLabels(Graph& graph, const Value& output, TensorType type, int batch_axis) {
+  if (graph.FindValue("labels")) {
+    return absl::InvalidArgumentError(absl::StrCat("the loss on output '", output.name(),
+                                                   "' needs a new input 'labels', but the model has a value "
+                                                   "of that name; rename it, or compute the loss in the ",
+                                                   "model and name it with --loss=output:NAME"));
+  }
+  Value* labels = graph.AddValue(ValueKind::kInput, "labels", std::move(type));
+  labels->batch_axis = batch_axis;
+  return labels;
+}
+
+Node* AddLossNode(Graph& graph, absl::string_view op, Value* output, Value* labels, Attributes attributes,
+                  std::vector<TensorType> types) {
+  return graph.AddNode({.op = std::string(op),
+                        .domain = kPipecDomain,
+                        .name = "loss",
+                        .inputs = {output, labels},
+                        .attributes = std::move(attributes),
+                        .outputs = std::move(types)});
+}
+
+absl::StatusOr<Loss> CrossEntropy(Graph& graph, Value* output, const CompileOptions& options) {
+  const int axis = static_cast<int>(output->type.shape.size()) - 1;
+  if (axis < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--loss=cross-entropy needs an axis of classes, but output '", output->name(),
+                     "' is a scalar; ", "--loss=output:", output->name(), " takes it as the loss"));
+  }
+  TensorType type{DType::kInt64, output->type.shape};
+  type.shape.pop_back();
+  const int batch_axis = output->batch_axis == axis ? -1 : output->batch_axis;
+  ASSIGN_OR_RETURN(Value * labels, AddLabels(graph, *output, type, batch_axis));
+  Loss loss{.output = output, .scores = output, .labels = labels};
+  loss.attributes.Set("axis", int64_t{axis});
+  loss.attributes.Set("reduction", std::string("sum"));
+  loss.attributes.Set("ignore_index", options.ignore_index);
+  loss.attributes.Set("label_smoothing", static_cast<float>(options.label_smoothing));
+  const DType dtype = output->type.dtype;
+  const Node* node = AddLossNode(graph, "SoftmaxCrossEntropy", output, labels, loss.attributes,
+                                 {{dtype, {}}, {dtype, {}}, {dtype, type.shape}});
+  loss.sum = node->output(0);
+  loss.weight = node->output(1);
+  return loss;
+}
+
+// Mean squared error, or binary cross-entropy on logits: those before a Sigmoid if the model ends in one.
+absl::StatusOr<Loss> ElementLoss(Graph& graph, absl::string_view op, Value* output, bool before_sigmoid) {
+  ASSIGN_OR_RETURN(Value * labels, AddLabels(graph, *output, output->type, output->batch_axis));
+  const TensorType scalar{output->type.dtype, {}};
+  const Value* named = output;
+  if (before_sigmoid && output->producer() && output->producer()->Is("Sigmoid"))
+    output = output->producer()->input(0);
+  const Node* node = AddLossNode(graph, op, output, labels, {}, {scalar, scalar});
+  return Loss{.output = named, .sum = node->output(0), .weight = node->output(1)};
+}
+
+absl::StatusOr<Loss> ChooseLoss(Module& module, const CompileOptions& options) {
+  Graph& graph = module.graph;
+  const std::string& wanted = options.loss;
+  if (absl::StartsWith(wanted, kOutputPrefix)) {
+    const std::string name = wanted.substr(kOutputPrefix.size());
+    auto it =
+        std::find_if(graph.outputs.begin(), graph.outputs.end(), [&](Value* v) { return v->name() == name; });
+    if (it != graph.outputs.end()) return OwnLoss(*it);
+    return absl::InvalidArgumentError(
+        absl::StrCat("--loss=", wanted, " names no output of the model, which has ", ListOutputs(graph)));
+  }
+  Value* output = nullptr;
+  Value* scalar = nullptr;
+  for (Value* value : graph.outputs) {
+    if (!output && IsFloat(value->type.dtype)) output = value;
+    if (!scalar && IsScalar(*value) && value->batch_axis < 0) scalar = value;
+  }
+  if (!output) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("training needs a float output to make a loss of; the model has ", ListOutputs(graph)));
+  }
+  if (wanted == "auto" && scalar) {
+    module.notes.push_back(absl::StrCat("loss: output '", scalar->name(), "' (--loss)"));
+    return OwnLoss(scalar);
+  }
+  const std::string kind = wanted == "auto" ? "cross-entropy" : wanted;
+  module.notes.push_back(
+      absl::StrCat("loss: ", kind, " of output '", output->name(), "' against input 'labels' (--loss)"));
+  if (kind == "cross-entropy") return CrossEntropy(graph, output, options);
+  if (kind == "mse") return ElementLoss(graph, "MeanSquaredError", output, false);
+  if (kind == "bce") return ElementLoss(graph, "BinaryCrossEntropyWithLogits", output, true);
+  return absl::InvalidArgumentError(
+      absl::StrCat("--loss=", wanted, " is not known; there are auto, output:NAME, cross-entropy, mse, bce"));
+}
+
+bool DependsOnParameter(const Value* value) {
+  absl::flat_hash_set<const Value*> seen;
+  std::vector<const Value*> stack = {value};
+  while (!stack.empty()) {
+    const Value* next = stack.back();
+    stack.pop_back();
+    if (!next || !seen.insert(next).second) continue;
+    if (next->kind() == ValueKind::kParameter) return true;
+    if (next->producer())
+      stack.insert(stack.end(), next->producer()->inputs().begin(), next->producer()->inputs().end());
+  }
+  return false;
+}
+
+// The sum of `x` (one element) over the microbatches of a step.
+Value* AddSum(Graph& graph, absl::string_view name, DType dtype, Value* x, bool eval_only) {
+  const TensorType type{dtype, {}};
+  if (!x->type.shape.empty()) {
+    x = graph.AddNode({.op = "Squeeze", .inputs = {x}, .outputs = {{x->type.dtype, {}}}})->output(0);
+  }
+  Value* sum = graph.AddValue(ValueKind::kAccumulator, name, type);
+  Node* node = graph.AddNode({.op = "Accumulate",
+                              .domain = kPipecDomain,
+                              .name = std::string(name),
+                              .inputs = {sum, x},
+                              .outputs = {type},
+                              .output_names = {absl::StrCat(sum->name(), ".sum")}});
+  if (eval_only) node->attributes.Set("eval_only", int64_t{1});
+  return node->output(0);
+}
+
+void CountCorrect(Graph& graph, const Loss& loss, Training& training) {
+  Node* node = graph.AddNode({.op = "CountCorrect",
+                              .domain = kPipecDomain,
+                              .name = "count_correct",
+                              .inputs = {loss.scores, loss.labels},
+                              .outputs = {{DType::kInt64, {}}, {DType::kInt64, {}}}});
+  node->attributes.Set("axis", loss.attributes.Int("axis", 1));
+  node->attributes.Set("ignore_index", loss.attributes.Int("ignore_index", -100));
+  node->attributes.Set("eval_only", int64_t{1});
+  training.correct = AddSum(graph, "correct", DType::kInt64, node->output(0), true);
+  training.predictions = AddSum(graph, "predictions", DType::kInt64, node->output(1), true);
+}
+
+void EraseDead(Graph& graph, const Training& training) {
+  const absl::flat_hash_set<const Value*> kept = {training.loss_sum, training.loss_weight, training.correct,
+                                                  training.predictions};
+  for (Node* node = graph.last_node(); node;) {
+    Node* previous = node->previous();
+    const bool used = std::any_of(node->outputs().begin(), node->outputs().end(),
+                                  [&](Value* v) { return v && (!v->uses().empty() || kept.contains(v)); });
+    if (!used) graph.Erase(node);
+    node = previous;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<bool> BuildLoss(Module& module, const PassContext& context) {
+  Graph& graph = module.graph;
+  Training& training = module.training;
+  ASSIGN_OR_RETURN(const Loss loss, ChooseLoss(module, context.options));
+  if (context.options.label_smoothing != 0 && loss.attributes.Float("label_smoothing") == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--label-smoothing=", context.options.label_smoothing,
+                     " goes with --loss=cross-entropy only, the loss is another"));
+  }
+  if (!DependsOnParameter(loss.sum)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the loss '", loss.sum->name(), "' depends on no parameter of the model, so nothing could learn; ",
+        "--loss=output:NAME takes another of its ", ListOutputs(graph)));
+  }
+  training.loss_sum = AddSum(graph, "loss_sum", DType::kFloat64, loss.sum, false);
+  if (loss.weight) training.loss_weight = AddSum(graph, "loss_weight", DType::kFloat64, loss.weight, false);
+  if (loss.labels) CountCorrect(graph, loss, training);
+
+  std::vector<Value*> outputs = std::move(graph.outputs);
+  graph.outputs.clear();
+  std::vector<std::string> dropped;
+  for (const Value* output : outputs) {
+    if (output->uses().empty() && output != loss.output) dropped.push_back(output->name());
+  }
+  EraseDead(graph, training);
+  if (!dropped.empty()) {
+    module.notes.push_back(absl::StrCat("not computed in training, as the loss does not need them: outputs ",
+                                        absl::StrJoin(dropped, ", ")));
+  }
+  return true;
+}
+
+}  // namespace pipec

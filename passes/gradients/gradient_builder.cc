@@ -1,0 +1,130 @@
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler/onnx/infer.h"
+#include "passes/evaluate.h"
+#include "passes/gradients/gradient.h"
+
+namespace pipec {
+namespace {
+
+// The constant of this name, type and contents, made if it is not there yet.
+Value* SharedConstant(Graph& graph, absl::string_view name, const TensorType& type, std::string bytes) {
+  Value* known = graph.FindValue(name);
+  if (known && known->kind() == ValueKind::kConstant && known->type == type && known->data.bytes &&
+      *known->data.bytes == bytes) {
+    return known;
+  }
+  return graph.AddConstant(name, type, std::move(bytes));
+}
+
+template <typename T>
+std::string Bytes(T value) {
+  return std::string(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+}  // namespace
+
+Value* GradientBuilder::Emit(absl::string_view op, std::vector<Value*> inputs, Attributes attributes,
+                             absl::string_view domain) {
+  return EmitAll(op, std::move(inputs), std::move(attributes), domain, 1)[0];
+}
+
+std::vector<Value*> GradientBuilder::EmitAll(absl::string_view op, std::vector<Value*> inputs,
+                                             Attributes attributes, absl::string_view domain, int outputs) {
+  if (!status_.ok()) return std::vector<Value*>(outputs);
+  NodeSpec spec{.op = std::string(op),
+                .domain = std::string(domain),
+                .name = absl::StrCat(forward_->name(), ".grad"),
+                .inputs = std::move(inputs),
+                .attributes = std::move(attributes),
+                .kind = Kind::kI,
+                .origin = forward_};
+  absl::StatusOr<std::vector<TensorType>> types = InferTypes(spec, outputs);
+  if (!types.ok()) {
+    Fail(types.status());
+    return std::vector<Value*>(outputs);
+  }
+  spec.outputs = *std::move(types);
+  const Node* node = graph_.AddNode(std::move(spec));
+  return {node->outputs().begin(), node->outputs().end()};
+}
+
+Value* GradientBuilder::RequireOutput(int i) {
+  const int known = static_cast<int>(forward_->outputs().size());
+  if (i < known) {
+    if (!output(i))
+      Fail(absl::UnimplementedError(absl::StrCat("output ", i, " is needed but marked as absent")));
+    return output(i);
+  }
+  NodeSpec spec{.op = forward_->op(),
+                .domain = forward_->domain(),
+                .inputs = {forward_->inputs().begin(), forward_->inputs().end()},
+                .attributes = forward_->attributes};
+  absl::StatusOr<std::vector<TensorType>> types = InferTypes(spec, i + 1);
+  if (!types.ok()) {
+    Fail(types.status());
+    return nullptr;
+  }
+  for (int k = known; k <= i; ++k) graph_.AddOutput(forward_, (*types)[k]);
+  return output(i);
+}
+
+Value* GradientBuilder::Zeros(const TensorType& type) {
+  return Emit("Expand", {Scalar(type.dtype, 0), Ints(type.shape)});
+}
+
+Value* GradientBuilder::Reshape(Value* value, absl::Span<const int64_t> shape) {
+  if (!value || absl::Span<const int64_t>(value->type.shape) == shape) return value;
+  Attributes attributes;
+  attributes.Set("allowzero", int64_t{1});  // a dimension of 0 is meant as one
+  return Emit("Reshape", {value, Ints(shape)}, std::move(attributes));
+}
+
+Value* GradientBuilder::Scalar(DType dtype, double value) {
+  if (dtype != DType::kFloat32 && dtype != DType::kFloat64) {
+    Fail(absl::UnimplementedError(absl::StrCat("gradients in ", Name(dtype), "; wanted float32 or float64")));
+    return nullptr;
+  }
+  return SharedConstant(graph_, absl::StrFormat("scalar:%s:%.17g", Name(dtype), value), {dtype, {}},
+                        dtype == DType::kFloat32 ? Bytes(static_cast<float>(value)) : Bytes(value));
+}
+
+Value* GradientBuilder::Ints(absl::Span<const int64_t> values) {
+  std::string bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t));
+  return SharedConstant(graph_, absl::StrCat("ints:", ToString(values)),
+                        {DType::kInt64, {static_cast<int64_t>(values.size())}}, std::move(bytes));
+}
+
+Value* GradientBuilder::SumToShape(Value* gradient, absl::Span<const int64_t> shape) {
+  if (!gradient) return nullptr;
+  const Shape& from = gradient->type.shape;
+  const int leading = static_cast<int>(from.size() - shape.size());
+  std::vector<int64_t> axes;
+  for (int i = 0; i < from.size(); ++i) {
+    if (i < leading || (shape[i - leading] == 1 && from[i] != 1)) axes.push_back(i);
+  }
+  if (axes.empty()) return gradient;
+  Attributes attributes;
+  attributes.Set("keepdims", int64_t{leading == 0});
+  return Reshape(Emit("ReduceSum", {gradient, Ints(axes)}, std::move(attributes)), shape);
+}
+
+std::vector<int64_t> GradientBuilder::ConstantInts(Value* value) {
+  if (value->kind() != ValueKind::kConstant || value->type.dtype != DType::kInt64) {
+    Fail(absl::UnimplementedError(
+        absl::StrCat("operand '", value->name(), "' is not a constant of type int64")));
+    return {};
+  }
+  absl::StatusOr<std::string> bytes = ReadData(*value);
+  if (!bytes.ok()) {
+    Fail(bytes.status());
+    return {};
+  }
+  std::vector<int64_t> ints(bytes->size() / sizeof(int64_t));
+  std::memcpy(ints.data(), bytes->data(), ints.size() * sizeof(int64_t));
+  return ints;
+}
+
+}  // namespace pipec

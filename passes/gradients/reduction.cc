@@ -1,0 +1,77 @@
+// Reductions: dY gets its reduced axes back (as axes of size 1) and is spread over them. At ties ReduceMax
+// shares the gradient evenly among the elements that reach the maximum, as torch.amax.
+#include "passes/gradients/rules.h"
+
+namespace pipec {
+namespace {
+
+using Gradients = std::vector<Value*>;
+using Span = absl::Span<Value* const>;
+using Wanted = std::vector<bool>;
+
+struct Reduced {
+  std::vector<int64_t> axes;  // none: nothing was reduced
+  Shape kept;                 // X's shape with 1 along the axes
+  int64_t elements = 1;       // that went into one result
+};
+
+Reduced ReducedAxes(GradientBuilder& b) {
+  const Shape& shape = b.input(0)->type.shape;
+  Reduced reduced{.kept = shape};
+  if (b.input(1)) reduced.axes = b.ConstantInts(b.input(1));
+  if (reduced.axes.empty() && !b.forward()->attributes.Int("noop_with_empty_axes")) {
+    for (int i = 0; i < shape.size(); ++i) reduced.axes.push_back(i);
+  }
+  for (int64_t& axis : reduced.axes) {
+    if (axis < 0) axis += shape.size();
+    reduced.elements *= shape[axis];
+    reduced.kept[axis] = 1;
+  }
+  return reduced;
+}
+
+Value* Spread(GradientBuilder& b, Value* gradient, const Reduced& reduced) {
+  gradient = b.Reshape(gradient, reduced.kept);
+  if (reduced.kept == b.input(0)->type.shape) return gradient;
+  return b.Emit("Expand", {gradient, b.Ints(b.input(0)->type.shape)});
+}
+
+Gradients ReduceSum(GradientBuilder& b, Span dy, const Wanted& wanted) {
+  Gradients gradients(wanted.size());
+  gradients[0] = Spread(b, dy[0], ReducedAxes(b));
+  return gradients;
+}
+
+Gradients ReduceMean(GradientBuilder& b, Span dy, const Wanted& wanted) {
+  const Reduced reduced = ReducedAxes(b);
+  Gradients gradients(wanted.size());
+  Value* share = b.Emit("Mul", {dy[0], b.Scalar(dy[0]->type.dtype, 1.0 / reduced.elements)});
+  gradients[0] = Spread(b, share, reduced);
+  return gradients;
+}
+
+Gradients ReduceMax(GradientBuilder& b, Span dy, const Wanted& wanted) {
+  const Reduced reduced = ReducedAxes(b);
+  Gradients gradients(wanted.size());
+  if (reduced.axes.empty()) {
+    gradients[0] = dy[0];
+    return gradients;
+  }
+  Attributes to;
+  to.Set("to", static_cast<int64_t>(dy[0]->type.dtype));
+  Value* hits =
+      b.Emit("Cast", {b.Emit("Equal", {b.input(0), b.Reshape(b.output(0), reduced.kept)})}, std::move(to));
+  Value* count = b.Emit("ReduceSum", {hits, b.Ints(reduced.axes)});
+  Value* share = b.Emit("Div", {b.Reshape(dy[0], reduced.kept), count});
+  gradients[0] = b.Emit("Mul", {hits, share});
+  return gradients;
+}
+
+constexpr GradientRuleEntry kRules[] = {
+    {"ReduceSum", "", ReduceSum}, {"ReduceMean", "", ReduceMean}, {"ReduceMax", "", ReduceMax}};
+
+}  // namespace
+
+absl::Span<const GradientRuleEntry> ReductionRules() { return kRules; }
+
+}  // namespace pipec

@@ -1,0 +1,19 @@
+// The families of gradient rules, one file each; rules.cc lists them.
+#pragma once
+
+#include "passes/gradients/gradient.h"
+
+namespace pipec {
+
+absl::Span<const GradientRuleEntry> ActivationRules();
+absl::Span<const GradientRuleEntry> ArithmeticRules();
+absl::Span<const GradientRuleEntry> IndexingRules();
+absl::Span<const GradientRuleEntry> LossRules();
+absl::Span<const GradientRuleEntry> MathRules();
+absl::Span<const GradientRuleEntry> MatMulRules();
+absl::Span<const GradientRuleEntry> NormalizationRules();
+absl::Span<const GradientRuleEntry> ReductionRules();
+absl::Span<const GradientRuleEntry> SelectionRules();
+absl::Span<const GradientRuleEntry> ShapeRules();
+
+}  // namespace pipec
