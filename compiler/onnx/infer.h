@@ -13,4 +13,7 @@ namespace pipec {
 // unknown or a dimension of the result depends on data.
 absl::StatusOr<std::vector<TensorType>> InferTypes(const NodeSpec& spec, int outputs);
 
+// False for ops that draw random numbers: they must neither be folded nor merged.
+bool IsDeterministic(absl::string_view op, absl::string_view domain);
+
 }  // namespace pipec

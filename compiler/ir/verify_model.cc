@@ -1,0 +1,153 @@
+// What a module promises at every level. VerifyModel refuses:
+//   structure  - an operand that is not defined before its use, or does not belong to the graph
+//              - use lists that do not say what the operands say
+//              - a result whose producer does not list it, a result without producer, an input that is not among the inputs
+//              - two values or two nodes of one name, an empty name
+//   types      - a value without element type or with a negative dimension
+//              - a batch axis that does not exist, or whose size is not the microbatch's
+//   contents   - contents whose length is not the type's; contents of anything but constants and parameters
+//   outputs    - an output that does not belong to the graph
+//   kinds      - a forward node with an origin, an origin that does not come before its node
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/verify.h"
+#include "runtime/base/status.h"
+
+namespace pipec {
+namespace {
+
+absl::Status Broken(const Value& value, absl::string_view what) {
+  return absl::InternalError(absl::StrCat("value '", value.name(), "' ", what));
+}
+
+absl::Status Broken(const Node& node, absl::string_view what) {
+  return absl::InternalError(absl::StrCat("node '", node.name(), "' (", node.op(), ") ", what));
+}
+
+absl::Status CheckContents(const Value& value) {
+  const TensorData& data = value.data;
+  const bool has_contents = data.bytes || data.file;
+  if (value.kind() != ValueKind::kConstant && value.kind() != ValueKind::kParameter) {
+    return has_contents ? Broken(value, "has contents, but is neither constant nor parameter") : absl::OkStatus();
+  }
+  if (data.bytes && data.file) return Broken(value, "has contents both in memory and in a file");
+  if (!has_contents) return absl::OkStatus();
+  const uint64_t wanted = static_cast<uint64_t>(value.type.bytes());
+  if (data.length != wanted || (data.bytes && data.bytes->size() != wanted)) {
+    return Broken(value, absl::StrCat("has contents of ", data.bytes ? data.bytes->size() : data.length, " bytes, its type ",
+                                      ToString(value.type), " needs ", wanted));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckType(const Value& value, int64_t microbatch_size) {
+  if (value.type.dtype == DType::kUndefined) return Broken(value, "has no type");
+  for (int64_t dim : value.type.shape) {
+    if (dim < 0) return Broken(value, absl::StrCat("has a negative dimension: ", ToString(value.type)));
+  }
+  if (value.batch_axis == -1) return absl::OkStatus();
+  if (value.batch_axis < -1 || value.batch_axis >= value.type.shape.size()) {
+    return Broken(value, absl::StrCat("of type ", ToString(value.type), " has batch axis ", value.batch_axis));
+  }
+  if (value.type.shape[value.batch_axis] != microbatch_size) {
+    return Broken(value, absl::StrCat("of type ", ToString(value.type), " has batch axis ", value.batch_axis,
+                                      ", but a microbatch has ", microbatch_size, " samples"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNames(const Graph& graph, const std::vector<Value*>& values) {
+  absl::flat_hash_set<absl::string_view> names;
+  for (const Value* value : values) {
+    if (value->name().empty()) return absl::InternalError("a value has no name");
+    if (!names.insert(value->name()).second) return Broken(*value, "shares its name with another value");
+    if (graph.FindValue(value->name()) != value) return Broken(*value, "is not found by its name");
+  }
+  names.clear();
+  for (const Node* node = graph.first_node(); node; node = node->next()) {
+    if (node->name().empty() || !names.insert(node->name()).second) {
+      return Broken(*node, "has no name, or shares it with another node");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNode(const Graph& graph, const Node& node, const absl::flat_hash_set<const Value*>& defined,
+                       const absl::flat_hash_set<const Node*>& before) {
+  if (&node.graph() != &graph) return Broken(node, "belongs to another graph");
+  for (int i = 0; i < node.inputs().size(); ++i) {
+    const Value* input = node.inputs()[i];
+    if (input && !defined.contains(input)) return Broken(node, absl::StrCat("uses operand ", i, " before it is defined"));
+  }
+  for (int k = 0; k < node.outputs().size(); ++k) {
+    const Value* output = node.outputs()[k];
+    if (output && (output->producer() != &node || output->output_index() != k)) {
+      return Broken(*output, absl::StrCat("does not know that node '", node.name(), "' makes it"));
+    }
+  }
+  if (node.kind == Kind::kF && node.origin) return Broken(node, "is a forward node, but has an origin");
+  if (node.origin && !before.contains(node.origin)) return Broken(node, "has an origin that does not come before it");
+  return absl::OkStatus();
+}
+
+// Every operand is in the use list of its value, and nothing else is.
+absl::Status CheckUses(const Graph& graph, const std::vector<Value*>& values) {
+  absl::flat_hash_map<const Value*, int> operands;
+  for (const Node* node = graph.first_node(); node; node = node->next()) {
+    for (const Value* input : node->inputs()) operands[input] += 1;
+  }
+  for (const Value* value : values) {
+    auto it = operands.find(value);
+    if (value->uses().size() != (it == operands.end() ? 0 : it->second)) {
+      return Broken(*value, absl::StrCat("has ", value->uses().size(), " uses listed, but is an operand ",
+                                         it == operands.end() ? 0 : it->second, " times"));
+    }
+    absl::flat_hash_set<std::pair<const Node*, int>> seen;
+    const bool several = value->uses().size() > 1;
+    for (const Use& use : value->uses()) {
+      if (use.node->input(use.index) != value || (several && !seen.insert({use.node, use.index}).second)) {
+        return Broken(*value, absl::StrCat("lists a use by node '", use.node->name(), "' that is none"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status VerifyModel(const Module& module) {
+  const Graph& graph = module.graph;
+  const std::vector<Value*> values = graph.Values();
+  absl::flat_hash_set<const Value*> defined;
+  for (const Value* value : values) {
+    RETURN_IF_ERROR(CheckType(*value, module.microbatch_size));
+    RETURN_IF_ERROR(CheckContents(*value));
+    if ((value->kind() == ValueKind::kResult) != (value->producer() != nullptr)) {
+      return Broken(*value, "is a result without a producer, or has one without being a result");
+    }
+    if (!value->producer()) defined.insert(value);
+  }
+  for (const Value* input : graph.inputs()) {
+    if (!defined.contains(input) || input->kind() != ValueKind::kInput) return absl::InternalError("an input is none");
+  }
+  RETURN_IF_ERROR(CheckNames(graph, values));
+  absl::flat_hash_set<const Node*> before;
+  for (const Node* node = graph.first_node(); node; node = node->next()) {
+    RETURN_IF_ERROR(CheckNode(graph, *node, defined, before));
+    before.insert(node);
+    for (const Value* output : node->outputs()) {
+      if (output) defined.insert(output);
+    }
+  }
+  if (defined.size() != values.size()) return absl::InternalError("a result belongs to a node that is not in the graph");
+  RETURN_IF_ERROR(CheckUses(graph, values));
+  for (const Value* output : graph.outputs) {
+    if (!defined.contains(output)) return absl::InternalError("an output of the model is not a value of the graph");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pipec

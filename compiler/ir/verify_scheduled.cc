@@ -1,0 +1,93 @@
+// Level scheduled. Refuses:
+//  - a schedule that does not place stages as the module does
+//  - whatever CheckSchedule refuses, for training and for evaluation: a missing or double action, microbatches of a stage out of
+//    order, a message without counterpart, a cycle; the links are the module's messages per microbatch
+//  - an action once a step that is missing, double or out of order: REDUCE_TIED on the ranks that exchange accumulators, NORM
+//    on all ranks, UPDATE for each stage with an optimizer or a GradientScale, in this order and behind everything else
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/ir/verify.h"
+#include "runtime/base/status.h"
+
+namespace pipec {
+namespace {
+
+std::vector<StageLink> Links(const Module& module, bool backward) {
+  std::vector<StageLink> links;
+  for (const Message& message : module.messages) {
+    if (message.kind == MessageKind::kActivation || (backward && message.kind == MessageKind::kGradient)) {
+      links.push_back({message.from_stage, message.to_stage, 0});
+    }
+  }
+  return links;
+}
+
+// The part of a schedule that happens per microbatch.
+Schedule PerMicrobatch(const Schedule& schedule) {
+  Schedule result = schedule;
+  for (auto& actions : result.ranks) {
+    while (!actions.empty() && actions.back().microbatch < 0) actions.pop_back();
+  }
+  return result;
+}
+
+absl::Status CheckPlacement(const Module& module, const Schedule& schedule) {
+  if (schedule.rank_of_stage.size() != module.stages.size()) return absl::InternalError("a schedule of other stages");
+  for (int s = 0; s < module.stages.size(); ++s) {
+    if (schedule.rank_of_stage[s] != module.stages[s].rank) {
+      return absl::InternalError(absl::StrCat("stage ", s, " is on rank ", module.stages[s].rank, ", its schedule on rank ",
+                                              schedule.rank_of_stage[s]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Action> WantedOnceAStep(const Module& module, int rank) {
+  bool tied = false;
+  for (const Message& message : module.messages) {
+    const int from = module.stages[message.from_stage].rank, to = module.stages[message.to_stage].rank;
+    tied |= message.kind == MessageKind::kTied && from != to && (from == rank || to == rank);
+  }
+  std::set<int> updates;
+  auto add = [&](const Node* node) {
+    if (module.stages[node->stage].rank == rank) updates.insert(node->stage);
+  };
+  for (const TrainedParameter& trained : module.training.parameters) {
+    for (const Node* update : trained.updates) add(update);
+  }
+  for (const Node* scale : module.training.gradient_scales) add(scale);
+  std::vector<Action> wanted;
+  if (tied) wanted.push_back({ActionKind::kReduceTied});
+  wanted.push_back({ActionKind::kNorm});
+  for (int s : updates) wanted.push_back({ActionKind::kUpdate, s});
+  return wanted;
+}
+
+std::string Join(const std::vector<Action>& actions) {
+  return absl::StrJoin(actions, " ", [](std::string* out, const Action& action) { out->append(ToString(action)); });
+}
+
+}  // namespace
+
+absl::Status VerifyScheduled(const Module& module) {
+  const bool training = module.mode == Mode::kTrain;
+  RETURN_IF_ERROR(CheckPlacement(module, module.schedule));
+  RETURN_IF_ERROR(CheckPlacement(module, module.eval_schedule));
+  const Schedule step = PerMicrobatch(module.schedule);
+  RETURN_IF_ERROR(CheckSchedule(step, Links(module, training)));
+  RETURN_IF_ERROR(CheckSchedule(module.eval_schedule, Links(module, false)));
+  if (!training) return absl::OkStatus();
+  for (int r = 0; r < step.ranks.size(); ++r) {
+    const std::vector<Action>& actions = module.schedule.ranks[r];
+    const std::vector<Action> last(actions.begin() + step.ranks[r].size(), actions.end());
+    const std::vector<Action> wanted = WantedOnceAStep(module, r);
+    if (last != wanted) {
+      return absl::InternalError(absl::StrCat("rank ", r, " ends its step with ", Join(last), ", not with ", Join(wanted)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pipec

@@ -1,0 +1,28 @@
+// Tensors of a model file: their types, and their contents in memory or by reference.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/graph.h"
+#include "onnx/onnx_pb.h"
+
+namespace pipec {
+
+struct Tensor {
+  TensorType type;
+  TensorData data;
+};
+
+// Element type and shape. InvalidArgument for a negative dimension or a size beyond 63 bits, Unimplemented for an element
+// type that the compiler does not know.
+absl::StatusOr<TensorType> TypeOf(const onnx::TensorProto& proto);
+
+// A tensor whose contents are in the message itself: raw or in one of the typed fields, also packed as ONNX packs 16-bit
+// floats into 32-bit integers. InvalidArgument if their number disagrees with the shape.
+absl::StatusOr<Tensor> ReadInlineTensor(const onnx::TensorProto& proto);
+
+// The same, taking large contents out of the message instead of copying them.
+absl::StatusOr<Tensor> TakeInlineTensor(onnx::TensorProto& proto);
+
+}  // namespace pipec
