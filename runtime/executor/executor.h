@@ -1,0 +1,153 @@
+// The action loop of one rank. Everything is prepared at Create; a step allocates nothing from the heap,
+// infers nothing and decides nothing. One thread makes all calls, Create included (a CPU device's threads
+// belong to it).
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "runtime/device/device.h"
+#include "runtime/device/scalars.h"
+#include "runtime/executor/arena.h"
+#include "runtime/executor/program.h"
+#include "runtime/executor/waits.h"
+#include "runtime/plan/plan.pb.h"
+#include "runtime/transport/transport.h"
+
+namespace pipec {
+
+struct ExecutorOptions {
+  absl::Duration timeout = absl::Seconds(300);  // how long to wait for a message
+  bool check_finite = false;                    // look at every instruction's operands
+  bool profile = false;                         // measure every instruction
+  bool trace = false;                           // keep begin and end of every action of the last step
+};
+
+// What goes into and comes out of a step. Host memory; entry port * M + m is that of a port of the rank's
+// plan for microbatch m.
+struct StepData {
+  absl::Span<const std::byte* const> inputs;
+  absl::Span<std::byte* const> outputs;  // empty, or null entries: not wanted. Evaluation only
+};
+
+// An instruction that made NaN or infinity out of finite operands or, failing that, the first with such a
+// result.
+struct NonFinite {
+  bool found = false;
+  bool origin = false;  // its operands were finite
+  int action = 0;
+  int stage = 0;
+  int microbatch = -1;
+  plan::ActionKind kind = plan::F;
+  absl::string_view node;  // the plan's
+  absl::string_view op;
+};
+
+struct StepResult {
+  // The loss or the gradients' norm was NaN or infinite: nothing was updated.
+  bool stopped = false;
+  NonFinite first;  // with check_finite
+};
+
+// A piece of a step as it happened: an action, or the wait for an exchange.
+struct TraceSlice {
+  int action = 0;
+  int awaited = -1;  // the action that was waited for; -1: this is the action itself
+  std::chrono::steady_clock::time_point begin, end;
+};
+
+struct InstructionTime {
+  absl::string_view node, op;  // the plan's
+  int stage = 0;
+  plan::ActionKind kind = plan::F;
+  double seconds = 0;  // of all runs
+  int64_t runs = 0;
+};
+
+class Executor {
+ public:
+  // Allocates the arena, loads the rank's parameters and constants, prepares every instruction. The plan must
+  // have been verified. `device` and `transport` must outlive the executor.
+  static absl::StatusOr<std::unique_ptr<Executor>> Create(plan::RankPlan rank_plan,
+                                                          const std::string& plan_directory, Device& device,
+                                                          Transport& transport,
+                                                          const ExecutorOptions& options);
+
+  // One step. `scalars` has M entries; what happens once a step gets the first. Errors name rank, stage,
+  // action, microbatch and step; after one the executor is done for.
+  absl::StatusOr<StepResult> Run(StepKind kind, absl::Span<const StepScalars> scalars, const StepData& data);
+
+  // Contents of a tensor (slot 0). The sizes must be equal.
+  absl::Status Read(int tensor, absl::Span<std::byte> to);
+  // Of a float64 scalar.
+  absl::StatusOr<double> ReadScalar(int tensor);
+  absl::StatusOr<int64_t> ReadCount(int tensor);
+
+  const plan::RankPlan& rank_plan() const { return plan_; }
+  void set_check_finite(bool on) { options_.check_finite = on; }
+  // Of the last step, in order of time.
+  absl::Span<const TraceSlice> trace() const { return trace_; }
+  // Of all steps so far.
+  std::vector<InstructionTime> profile() const;
+  int64_t workspace_bytes() const { return workspace_bytes_; }
+
+ private:
+  struct List {
+    ListPlan plan;
+    std::vector<std::unique_ptr<Event>> events;  // one an exchange
+    std::vector<std::vector<Piece>> pieces;      // one an exchange
+    std::vector<MessageTag> tags;
+  };
+  struct Measured {
+    double seconds = 0;
+    int64_t runs = 0;
+  };
+
+  Executor(plan::RankPlan rank_plan, Device& device, Transport& transport, const ExecutorOptions& options)
+      : plan_(std::move(rank_plan)), device_(device), transport_(transport), options_(options) {}
+
+  absl::Status Load(const std::string& plan_directory);
+  absl::Status LoadParameters(const std::string& plan_directory);
+  absl::Status PrepareList(StepKind kind);
+  List& list(StepKind kind) { return lists_[kind == StepKind::kTrain ? 0 : 1]; }
+  std::byte* Address(int tensor, StepKind kind, int microbatch) const {
+    return arena_ + RegionOf(plan_, tensor, kind, microbatch).begin;
+  }
+
+  // The parts of one action.
+  absl::Status RunAction(StepKind kind, int index, absl::Span<const StepScalars> scalars,
+                         const StepData& data, StepResult* result);
+  absl::Status RunProgram(StepKind kind, int index, const StepScalars& scalars, StepResult* result);
+  absl::Status RunInstrumented(StepKind kind, int index, const StepScalars& scalars, StepResult* result);
+  absl::Status CheckGuard(int program, int instruction, StepResult* result);
+  absl::Status Start(StepKind kind, int exchange);
+  // The one place where a rank waits for another.
+  absl::Status Await(StepKind kind, int exchange, int action);
+  absl::StatusOr<bool> HasNonFinite(const google::protobuf::RepeatedField<int32_t>& tensors,
+                                    void* const* addresses, bool* nan);
+  absl::Status Annotate(StepKind kind, int index, const absl::Status& status) const;
+  absl::Status AnnotateNode(int program, int instruction, const absl::Status& status) const;
+
+  plan::RankPlan plan_;
+  Device& device_;
+  Transport& transport_;
+  ExecutorOptions options_;
+  std::unique_ptr<Stream> stream_;
+  std::byte* arena_ = nullptr;
+  std::byte* workspace_ = nullptr;
+  int64_t workspace_bytes_ = 0;
+  std::vector<PreparedProgram> programs_;
+  List lists_[2];
+  int64_t step_ = 0;  // of the step that runs, for messages
+  std::vector<TraceSlice> trace_;
+  std::vector<std::vector<Measured>> measured_;  // by program and instruction
+  std::vector<std::byte> scratch_;               // host copy of an operand, with check_finite
+};
+
+}  // namespace pipec

@@ -1,0 +1,96 @@
+// Executor::Create: everything that happens before step one.
+#include "runtime/plan/load.h"
+
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/mapped_file.h"
+#include "runtime/base/status.h"
+#include "runtime/executor/executor.h"
+#include "runtime/executor/instruction.h"
+
+namespace pipec {
+
+absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(plan::RankPlan rank_plan,
+                                                           const std::string& plan_directory, Device& device,
+                                                           Transport& transport,
+                                                           const ExecutorOptions& options) {
+  std::unique_ptr<Executor> executor(new Executor(std::move(rank_plan), device, transport, options));
+  absl::Status status = executor->Load(plan_directory);
+  if (!status.ok()) {
+    return absl::Status(status.code(), absl::StrCat("rank ", executor->plan_.rank(), ": ", status.message()));
+  }
+  return executor;
+}
+
+absl::Status Executor::Load(const std::string& plan_directory) {
+  ASSIGN_OR_RETURN(stream_, device_.NewStream());
+  // At least one byte, so that even an empty arena has an address.
+  ASSIGN_OR_RETURN(arena_, device_.Allocate(std::max<int64_t>(plan_.arena_bytes(), 1)));
+  std::vector<const std::byte*> constants(plan_.tensors_size(), nullptr);
+  for (const plan::Constant& constant : plan_.constants()) {
+    constants[constant.tensor()] = reinterpret_cast<const std::byte*>(constant.data().data());
+    RETURN_IF_ERROR(device_.CopyToDevice(*stream_, Address(constant.tensor(), StepKind::kEval, -1),
+                                         constant.data().data(), constant.data().size()));
+  }
+  RETURN_IF_ERROR(LoadParameters(plan_directory));
+  size_t slices = 0;
+  for (const plan::Program& program : plan_.programs()) {
+    ASSIGN_OR_RETURN(PreparedProgram prepared,
+                     PreparedProgram::Prepare(plan_, program, constants, arena_, device_));
+    workspace_bytes_ = std::max(workspace_bytes_, prepared.workspace_bytes());
+    measured_.emplace_back(program.instructions_size());
+    programs_.push_back(std::move(prepared));
+  }
+  ASSIGN_OR_RETURN(workspace_, device_.Allocate(std::max<int64_t>(workspace_bytes_, 1)));
+  for (StepKind kind : {StepKind::kTrain, StepKind::kEval}) {
+    RETURN_IF_ERROR(PrepareList(kind));
+    slices = std::max(slices, list(kind).plan.actions.size() + 2 * list(kind).plan.exchanges.size());
+  }
+  if (options_.trace) trace_.reserve(slices);
+  return stream_->Synchronize(absl::Now() + options_.timeout);
+}
+
+absl::Status Executor::LoadParameters(const std::string& plan_directory) {
+  std::map<std::string, MappedFile> files;
+  for (const plan::Parameter& parameter : plan_.parameters()) {
+    if (parameter.length() == 0) continue;  // the arena is zeroed
+    auto it = files.find(parameter.file());
+    if (it == files.end()) {
+      ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(PlanPath(plan_directory, parameter.file())));
+      it = files.emplace(parameter.file(), std::move(file)).first;
+    }
+    const absl::string_view bytes = it->second.bytes();
+    if (parameter.offset() + parameter.length() > bytes.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("parameter '", parameter.name(),
+                                                     "' lies beyond the end of '", it->second.path(), "'"));
+    }
+    RETURN_IF_ERROR(device_.CopyToDevice(*stream_, Address(parameter.tensor(), StepKind::kEval, -1),
+                                         bytes.data() + parameter.offset(), parameter.length()));
+    // The file's pages are unmapped below; the copy must be over by then.
+    RETURN_IF_ERROR(stream_->Synchronize(absl::Now() + options_.timeout));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::PrepareList(StepKind kind) {
+  List& list = this->list(kind);
+  list.plan = PlanList(plan_, kind);
+  const auto& actions = ActionsOf(plan_, kind);
+  for (const Exchange& exchange : list.plan.exchanges) {
+    const plan::Message& message = plan_.messages(exchange.message);
+    const int microbatch = actions[exchange.action].microbatch();
+    ASSIGN_OR_RETURN(std::unique_ptr<Event> event, device_.NewEvent());
+    list.events.push_back(std::move(event));
+    list.tags.push_back({static_cast<int>(message.from_stage()), static_cast<int>(message.to_stage()),
+                         static_cast<int>(message.kind()), microbatch});
+    std::vector<Piece>& pieces = list.pieces.emplace_back();
+    for (uint32_t tensor : message.tensors()) {
+      pieces.push_back({Address(tensor, kind, microbatch), TypeOf(plan_.tensors(tensor)).bytes()});
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pipec

@@ -1,0 +1,200 @@
+#include "runtime/executor/waits.h"
+
+#include <algorithm>
+#include <set>
+
+namespace pipec {
+namespace {
+
+using plan::Action;
+using plan::RankPlan;
+
+// Sorted, without overlap.
+std::vector<Region> Merge(std::vector<Region> regions) {
+  std::sort(regions.begin(), regions.end(),
+            [](const Region& a, const Region& b) { return a.begin < b.begin; });
+  std::vector<Region> merged;
+  for (const Region& region : regions) {
+    if (region.begin == region.end) continue;
+    if (merged.empty() || region.begin > merged.back().end) {
+      merged.push_back(region);
+    } else {
+      merged.back().end = std::max(merged.back().end, region.end);
+    }
+  }
+  return merged;
+}
+
+bool Touches(const std::vector<Region>& merged, const std::vector<Region>& regions) {
+  for (const Region& region : regions) {
+    auto it = std::lower_bound(merged.begin(), merged.end(), region,
+                               [](const Region& a, const Region& b) { return a.end <= b.begin; });
+    if (it != merged.end() && Overlap(*it, region)) return true;
+  }
+  return false;
+}
+
+// The distinct tensors a program reads and writes.
+struct Operands {
+  std::set<int> reads, writes;
+};
+
+Operands OperandsOf(const plan::Program& program, StepKind kind) {
+  Operands operands;
+  for (const plan::Instruction& instruction : program.instructions()) {
+    if (instruction.eval_only() && kind == StepKind::kTrain) continue;
+    operands.reads.insert(instruction.inputs().begin(), instruction.inputs().end());
+    operands.writes.insert(instruction.outputs().begin(), instruction.outputs().end());
+  }
+  operands.reads.erase(-1);
+  operands.writes.erase(-1);
+  return operands;
+}
+
+class Planner {
+ public:
+  Planner(const RankPlan& rank_plan, StepKind kind) : plan_(rank_plan), kind_(kind) {
+    for (const plan::Program& program : plan_.programs()) operands_.push_back(OperandsOf(program, kind));
+  }
+
+  ListPlan Run() {
+    const auto& actions = ActionsOf(plan_, kind_);
+    list_.actions.resize(actions.size());
+    PlacePorts();
+    for (int i = 0; i < actions.size(); ++i) Visit(i, actions[i]);
+    for (const Pending& pending : pending_) list_.last_waits.push_back(pending.exchange);
+    return std::move(list_);
+  }
+
+ private:
+  struct Pending {
+    int exchange;
+    bool sends;
+    std::vector<Region> regions;
+  };
+
+  std::vector<Region> Regions(const std::set<int>& tensors, int microbatch) const {
+    std::vector<Region> regions;
+    regions.reserve(tensors.size());
+    for (int tensor : tensors) regions.push_back(RegionOf(plan_, tensor, kind_, microbatch));
+    return regions;
+  }
+
+  // All tensors that the action reads or writes, messages and ports included.
+  Operands AllOperands(int index, const Action& action) const {
+    Operands all;
+    if (action.program() >= 0) all = operands_[action.program()];
+    for (uint32_t m : action.messages()) {
+      const plan::Message& message = plan_.messages(m);
+      std::set<int>& set = message.sends() ? all.reads : all.writes;
+      set.insert(message.tensors().begin(), message.tensors().end());
+    }
+    for (int port : list_.actions[index].feeds) all.writes.insert(plan_.inputs(port).tensor());
+    for (int port : list_.actions[index].deliveries) all.reads.insert(plan_.outputs(port).tensor());
+    return all;
+  }
+
+  void Visit(int index, const Action& action) {
+    ActionPlan& row = list_.actions[index];
+    if (!pending_.empty()) {
+      const Operands operands = AllOperands(index, action);
+      const std::vector<Region> writes = Merge(Regions(operands.writes, action.microbatch()));
+      const std::vector<Region> reads = Merge(Regions(operands.reads, action.microbatch()));
+      std::erase_if(pending_, [&](const Pending& pending) {
+        const bool wait =
+            Touches(writes, pending.regions) || (!pending.sends && Touches(reads, pending.regions));
+        if (wait) row.waits.push_back(pending.exchange);
+        return wait;
+      });
+    }
+    // An exchange is complete when its action ends; nothing stays pending.
+    const bool stays = action.kind() != plan::NORM && action.kind() != plan::REDUCE_TIED;
+    for (bool sends : {false, true}) {
+      for (uint32_t m : action.messages()) {
+        const plan::Message& message = plan_.messages(m);
+        if (message.sends() != sends) continue;
+        const int exchange = static_cast<int>(list_.exchanges.size());
+        list_.exchanges.push_back({index, static_cast<int>(m)});
+        row.exchanges.push_back(exchange);
+        if (!stays) continue;
+        const std::set<int> tensors(message.tensors().begin(), message.tensors().end());
+        pending_.push_back({exchange, sends, Regions(tensors, action.microbatch())});
+      }
+    }
+  }
+
+  bool Reads(const Action& action, int tensor) const {
+    for (uint32_t m : action.messages()) {
+      if (!plan_.messages(m).sends()) continue;
+      for (uint32_t sent : plan_.messages(m).tensors()) {
+        if (ShareBytes(plan_, sent, tensor)) return true;
+      }
+    }
+    return action.program() >= 0 && AnyShares(operands_[action.program()].reads, tensor);
+  }
+  bool AnyShares(const std::set<int>& tensors, int tensor) const {
+    return std::any_of(tensors.begin(), tensors.end(), [&](int t) { return ShareBytes(plan_, t, tensor); });
+  }
+
+  // An input goes before the first action of its microbatch that reads it, an output after the last that
+  // writes it (after the last F of the microbatch if none does: it is an input or a parameter).
+  void PlacePorts() {
+    const auto& actions = ActionsOf(plan_, kind_);
+    // Whether an action reads or writes a port depends on its program or message only; many actions share
+    // one.
+    auto place = [&](int port, bool input, const std::vector<bool>& hit) {
+      std::vector<int> found(plan_.microbatches(), -1), fallback(plan_.microbatches(), -1);
+      for (int i = 0; i < actions.size(); ++i) {
+        const int m = actions[i].microbatch();
+        if (m < 0) continue;
+        if (actions[i].kind() == plan::F) fallback[m] = i;
+        if (hit[i] && (!input || found[m] < 0)) found[m] = i;
+      }
+      for (size_t m = 0; m < found.size(); ++m) {
+        const int at = found[m] >= 0 || input ? found[m] : fallback[m];
+        if (at < 0) continue;
+        (input ? list_.actions[at].feeds : list_.actions[at].deliveries).push_back(port);
+      }
+    };
+    for (int port = 0; port < plan_.inputs_size(); ++port) {
+      place(port, true,
+            Hits([&](const Action& action) { return Reads(action, plan_.inputs(port).tensor()); }));
+    }
+    if (kind_ == StepKind::kTrain) return;
+    for (int port = 0; port < plan_.outputs_size(); ++port) {
+      place(port, false, Hits([&](const Action& action) {
+              return action.program() >= 0 &&
+                     AnyShares(operands_[action.program()].writes, plan_.outputs(port).tensor());
+            }));
+    }
+  }
+
+  template <typename Predicate>
+  std::vector<bool> Hits(Predicate predicate) const {
+    const auto& actions = ActionsOf(plan_, kind_);
+    std::vector<int> of_program(plan_.programs_size(), -1);  // -1: not known yet
+    std::vector<bool> hits(actions.size());
+    for (int i = 0; i < actions.size(); ++i) {
+      if (actions[i].program() < 0) {
+        hits[i] = predicate(actions[i]);
+        continue;
+      }
+      int& known = of_program[actions[i].program()];
+      if (known < 0) known = predicate(actions[i]);
+      hits[i] = known;
+    }
+    return hits;
+  }
+
+  const RankPlan& plan_;
+  StepKind kind_;
+  std::vector<Operands> operands_;
+  std::vector<Pending> pending_;
+  ListPlan list_;
+};
+
+}  // namespace
+
+ListPlan PlanList(const RankPlan& rank_plan, StepKind kind) { return Planner(rank_plan, kind).Run(); }
+
+}  // namespace pipec

@@ -1,0 +1,37 @@
+// Which messages must be complete before which action: found once, when the plan is loaded.
+//
+// Every message action starts something that ends later: a receive owns its tensors' bytes until it has come,
+// a send must find its bytes unchanged until it has gone. So before an action that touches the bytes of a
+// receive, or writes the bytes of a send, the executor waits for it. Bytes, not buffers, are compared:
+// buffers share memory.
+#pragma once
+
+#include <vector>
+
+#include "runtime/executor/arena.h"
+#include "runtime/plan/plan.pb.h"
+
+namespace pipec {
+
+// One message of one action. Numbered within the list in order of actions, then of an action's messages.
+struct Exchange {
+  int action = 0;
+  int message = 0;  // index into the plan's messages
+};
+
+struct ActionPlan {
+  std::vector<int> waits;       // exchanges to wait for before the action
+  std::vector<int> exchanges;   // what it starts: receives first
+  std::vector<int> feeds;       // input ports to write before it
+  std::vector<int> deliveries;  // output ports to read after it
+};
+
+struct ListPlan {
+  std::vector<ActionPlan> actions;
+  std::vector<Exchange> exchanges;
+  std::vector<int> last_waits;  // what is still under way after the last action
+};
+
+ListPlan PlanList(const plan::RankPlan& rank_plan, StepKind kind);
+
+}  // namespace pipec
