@@ -1,3 +1,4 @@
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -6,25 +7,12 @@
 namespace pipec {
 namespace {
 
-// Slices of one thread must nest, and messages of different directions overlap.
-struct Lane {
-  int tid;
-  const char* name;
-};
-
-Lane LaneOf(ActionKind kind) {
-  switch (kind) {
-    case ActionKind::kSendF:
-      return {1, "send forward"};
-    case ActionKind::kSendB:
-      return {2, "send backward"};
-    case ActionKind::kRecvF:
-      return {3, "receive forward"};
-    case ActionKind::kRecvB:
-      return {4, "receive backward"};
-    default:
-      return {0, "compute"};
-  }
+// A thread of the trace: slices of one thread must nest, and messages between different stages overlap.
+std::string LaneOf(const Action& action) {
+  if (!IsMessage(action.kind)) return "compute";
+  const bool sends = action.kind == ActionKind::kSendF || action.kind == ActionKind::kSendB;
+  return sends ? absl::StrCat("send ", action.stage, " to ", action.peer_stage)
+               : absl::StrCat("receive ", action.peer_stage, " to ", action.stage);
 }
 
 nlohmann::json Metadata(const char* what, int pid, int tid, const std::string& name) {
@@ -37,21 +25,20 @@ std::string ModelledTrace(const Module& module) {
   nlohmann::json events = nlohmann::json::array();
   for (int rank = 0; rank < static_cast<int>(module.simulation.ranks.size()); ++rank) {
     events.push_back(Metadata("process_name", rank, 0, absl::StrCat("rank ", rank, " (modelled)")));
-    for (ActionKind kind :
-         {ActionKind::kF, ActionKind::kSendF, ActionKind::kSendB, ActionKind::kRecvF, ActionKind::kRecvB}) {
-      events.push_back(Metadata("thread_name", rank, LaneOf(kind).tid, LaneOf(kind).name));
-    }
+    std::map<std::string, int> threads = {{"compute", 0}};
     for (const SimulatedAction& slice : module.simulation.ranks[rank]) {
       const Action& action = slice.action;
+      const int tid = threads.emplace(LaneOf(action), threads.size()).first->second;
       events.push_back({{"ph", "X"},
                         {"name", ToString(action)},
                         {"cat", std::string(Name(action.kind))},
                         {"pid", rank},
-                        {"tid", LaneOf(action.kind).tid},
+                        {"tid", tid},
                         {"ts", slice.start * 1e6},
                         {"dur", (slice.end - slice.start) * 1e6},
                         {"args", {{"stage", action.stage}, {"microbatch", action.microbatch}}}});
     }
+    for (const auto& [name, tid] : threads) events.push_back(Metadata("thread_name", rank, tid, name));
   }
   return nlohmann::json{{"traceEvents", events}, {"displayTimeUnit", "ms"}}.dump() + "\n";
 }

@@ -1,11 +1,11 @@
 #include "tools/support/flags.h"
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -91,23 +91,16 @@ void FlagTable::String(std::string name, std::string value, std::string* target,
 }
 
 void FlagTable::Choice(std::string name, std::string* target, std::vector<std::string> choices,
-                       std::string help, std::vector<std::string> endings) {
-  std::string value = absl::StrJoin(choices, "|");
-  if (!endings.empty()) absl::StrAppend(&value, "|FILE", absl::StrJoin(endings, "|FILE"));
+                       std::string help, std::string default_text) {
   Add({.name = name,
-       .value = value,
-       .default_text = *target,
+       .value = absl::StrJoin(choices, "|"),
+       .default_text = default_text.empty() ? *target : default_text,
        .help = help,
        .choices = choices,
        .parse = [=](absl::string_view text) -> absl::Status {
-         bool known = false;
-         for (const std::string& choice : choices) known |= choice == text;
-         for (const std::string& ending : endings) known |= absl::EndsWith(text, ending);
-         if (!known) {
-           return absl::InvalidArgumentError(absl::StrCat(
-               "'", text, "' is not known; valid are ", absl::StrJoin(choices, ", "),
-               endings.empty() ? ""
-                               : absl::StrCat(", or a file that ends in ", absl::StrJoin(endings, " or "))));
+         if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
+           return absl::InvalidArgumentError(
+               absl::StrCat("'", text, "' is not known; valid are ", absl::StrJoin(choices, ", ")));
          }
          *target = std::string(text);
          return absl::OkStatus();

@@ -55,9 +55,9 @@ class FlagTable {
               std::string default_text = "");
   void String(std::string name, std::string value, std::string* target, std::string help,
               std::string default_text = "");
-  // One of `choices`; a value that ends in one of `endings` (".csv") is taken as it is.
+  // One of `choices`.
   void Choice(std::string name, std::string* target, std::vector<std::string> choices, std::string help,
-              std::vector<std::string> endings = {});
+              std::string default_text = "");
   // Bytes: "8TB", "512MiB", "1000".
   void Size(std::string name, int64_t* target, std::string help, std::string default_text = "");
   // Comma-separated, and the flag may be repeated.

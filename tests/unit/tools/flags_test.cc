@@ -29,7 +29,7 @@ Outcome Parse(Targets& targets, std::vector<std::string> words) {
   table.Positional("MODEL", &targets.model);
   table.Group("Pipeline");
   table.Int("stages", "P", &targets.stages, 1, "ranks of one pipeline");
-  table.Choice("schedule", &targets.schedule, {"gpipe", "1f1b"}, "order of work", {".csv"});
+  table.Choice("schedule", &targets.schedule, {"gpipe", "1f1b"}, "order of work");
   table.Size("memory", &targets.memory, "limit per device", "this machine's memory");
   table.Group("Output");
   table.OnOff("json", &targets.json, "machine-readable");
@@ -68,7 +68,7 @@ TEST(FlagTable, ReportsAllMistakesAtOnce) {
       t, {"--stagse", "4", "--schedule=1f2b", "--stages=0", "--memory=3XB", "--dim=x", "a.onnx", "b.onnx"});
   EXPECT_EQ(outcome.exit, kExitUsage);
   EXPECT_THAT(outcome.err, HasSubstr("--stagse; did you mean --stages?"));
-  EXPECT_THAT(outcome.err, HasSubstr("valid are gpipe, 1f1b, or a file that ends in .csv"));
+  EXPECT_THAT(outcome.err, HasSubstr("valid are gpipe, 1f1b"));
   EXPECT_THAT(outcome.err, HasSubstr("--stages: 0 is below 1"));
   EXPECT_THAT(outcome.err, HasSubstr("3XB"));
   EXPECT_THAT(outcome.err, HasSubstr("NAME=N"));

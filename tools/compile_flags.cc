@@ -1,0 +1,160 @@
+#include "tools/compile_flags.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/cost/cluster.h"
+#include "compiler/onnx/import.h"
+#include "compiler/schedule/schedule.h"
+#include "runtime/base/status.h"
+
+namespace pipec {
+namespace {
+
+constexpr int kDefaultStages = 2;
+constexpr int kDefaultMicrobatches = 32;
+constexpr char kDefaultSchedule[] = "1f1b";
+constexpr char kInferSchedule[] = "infer";
+constexpr char kDefaultOptimizer[] = "adamw";
+
+std::vector<std::string> ScheduleNames() {
+  std::vector<std::string> names;
+  for (const ScheduleInfo& info : AllSchedules()) names.emplace_back(info.name);
+  return names;
+}
+
+std::vector<std::string> DeviceNames() {
+  std::vector<std::string> names;
+  for (const DeviceProfile& profile : AllDeviceProfiles()) names.push_back(profile.name);
+  return names;
+}
+
+absl::Status CheckLoss(absl::string_view text) {
+  for (const char* known : {"auto", "cross-entropy", "mse", "bce"}) {
+    if (text == known) return absl::OkStatus();
+  }
+  if (absl::StartsWith(text, "output:") && text.size() > 7) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", text, "' is not known; valid are auto, output:NAME, cross-entropy, mse, bce"));
+}
+
+// The divisor of `number` that is nearest to `wanted`.
+int64_t NearestDivisor(int64_t number, int64_t wanted) {
+  for (int64_t distance = 0;; ++distance) {
+    if (wanted + distance <= number && number % (wanted + distance) == 0) return wanted + distance;
+    if (wanted - distance >= 1 && number % (wanted - distance) == 0) return wanted - distance;
+    if (distance > number + wanted) return 1;
+  }
+}
+
+}  // namespace
+
+void CompileFlags::AddTo(FlagTable& table) {
+  CompileOptions& options = context_.options;
+  table.Positional("MODEL", &model_, /*required=*/false);
+  table.Group("Pipeline");
+  table.Choice("mode", &mode_, {"train", "infer"}, "what the plan does",
+               "train; infer if the schedule is infer");
+  table.Int("stages", "P", &stages_, 1, "ranks of one pipeline; the model is cut into P x V stages",
+            absl::StrCat(kDefaultStages));
+  table.Int("virtual-stages", "V", &options.virtual_stages, 1, "stages a rank holds",
+            "1, or what the schedule needs");
+  table.Choice("schedule", &schedule_, ScheduleNames(), "order of the work; --list-schedules describes them",
+               "1f1b; infer in infer mode");
+  table.Int("microbatches", "M", &microbatches_, 1, "equal parts of a batch",
+            absl::StrCat(kDefaultMicrobatches));
+  table.Int("batch", "B", &batch_, 1, "samples per step",
+            "M x the model's own batch, or M if that is symbolic");
+  table.List("cut", "NAME,...", &options.cut, "cut at these values instead of where the partitioner would");
+  table.Group("Model");
+  table.Map("dim", "NAME=N", &dims_, "bind a symbolic dimension");
+  table.Map("input", "NAME=range|ones|zeros|FILE.npy", &inputs_,
+            "bind an input to a constant: positions, masks");
+  table.Group("Training");
+  table.Add(
+      {.name = "loss",
+       .value = "auto|output:NAME|cross-entropy|mse|bce",
+       .default_text = loss_,
+       .help = "auto: a scalar output is the loss, else cross-entropy over the last axis against labels",
+       .choices = {"auto", "cross-entropy", "mse", "bce"},
+       .parse = [this](absl::string_view text) {
+         loss_ = std::string(text);
+         return CheckLoss(text);
+       }});
+  table.Double("label-smoothing", "SHARE", &options.label_smoothing, 0,
+               "cross-entropy: weight of all other classes, 0 to 1");
+  table.Int("ignore-index", "CLASS", &options.ignore_index, std::numeric_limits<int64_t>::min(),
+            "cross-entropy: labels of this class weigh nothing");
+  table.Choice("optimizer", &optimizer_, {"sgd", "momentum", "nesterov", "adam", "adamw", "adagrad"},
+               "update rule", kDefaultOptimizer);
+  table.String("train", "REGEX", &options.train_regex, "parameters that learn", "all float parameters");
+  table.String("freeze", "REGEX", &options.freeze_regex, "parameters that do not learn", "none");
+  table.Int("seed", "N", &seed_, 0, "initial values of added parameters");
+  table.Group("Devices");
+  table.Choice("device", &device_, DeviceNames(), "what to plan for; --list-devices describes them");
+  table.Size("memory", &memory_, "limit per device", "the device's; cpu: this machine's divided by P");
+  table.Check([this] {
+    return context_.options.label_smoothing <= 1
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError("--label-smoothing: must be at most 1");
+  });
+}
+
+absl::StatusOr<int64_t> CompileFlags::Resolve() {
+  CompileOptions& options = context_.options;
+  options.seed = seed_;
+  options.loss = loss_;
+  if (mode_.empty()) mode_ = schedule_ == kInferSchedule ? "infer" : "train";
+  options.mode = mode_ == "infer" ? Mode::kInfer : Mode::kTrain;
+  options.schedule = !schedule_.empty()             ? schedule_
+                     : options.mode == Mode::kInfer ? kInferSchedule
+                                                    : kDefaultSchedule;
+  options.ranks = stages_ > 0 ? stages_ : kDefaultStages;
+  options.microbatches = microbatches_ > 0 ? microbatches_ : kDefaultMicrobatches;
+  options.optimizer = optimizer_.empty() ? kDefaultOptimizer : optimizer_;
+  if (stages_ == 0) Assume(absl::StrCat(options.ranks, " ranks (--stages)"));
+  if (schedule_.empty()) Assume(absl::StrCat("schedule ", options.schedule, " (--schedule)"));
+  if (microbatches_ == 0) Assume(absl::StrCat(options.microbatches, " microbatches (--microbatches)"));
+  if (optimizer_.empty() && options.mode == Mode::kTrain) {
+    Assume(absl::StrCat("optimizer ", options.optimizer, " (--optimizer)"));
+  }
+  ASSIGN_OR_RETURN(options.cluster, MakeCluster(device_, options.ranks, memory_));
+
+  const int64_t parts = static_cast<int64_t>(options.microbatches) * options.replicas;
+  if (batch_ == 0) return 0;
+  if (batch_ % parts != 0) {
+    const int64_t below = batch_ / parts * parts;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--batch=", batch_, " cannot be divided into ", parts,
+        " equal microbatches; --microbatches=", NearestDivisor(batch_, parts),
+        " or --batch=", below > 0 && batch_ - below <= parts / 2 ? below : below + parts, " would do"));
+  }
+  return batch_ / parts;
+}
+
+absl::StatusOr<std::unique_ptr<Module>> CompileFlags::Import() {
+  ImportOptions import;
+  for (const auto& [name, text] : dims_) {
+    int64_t dim = 0;
+    if (!absl::SimpleAtoi(text, &dim) || dim < 1) {
+      return absl::InvalidArgumentError(absl::StrCat("--dim ", name, "=", text, " is not a number above 0"));
+    }
+    import.dims[name] = dim;
+  }
+  import.bound_inputs = inputs_;
+  import.allow_missing_weights = allow_missing_weights;
+  ASSIGN_OR_RETURN(import.microbatch_size, Resolve());
+  ASSIGN_OR_RETURN(std::unique_ptr<Module> module, ImportModel(model_, import));
+  module->mode = context_.options.mode;
+  module->replicas = context_.options.replicas;
+  if (batch_ == 0) {
+    const int64_t batch = module->microbatch_size * context_.options.microbatches * module->replicas;
+    Assume(absl::StrCat("batch ", batch, ", ", module->microbatch_size, " a microbatch (--batch)"));
+  }
+  module->notes.insert(module->notes.begin(), notes_.begin(), notes_.end());
+  return module;
+}
+
+}  // namespace pipec

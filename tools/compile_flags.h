@@ -1,0 +1,49 @@
+// The flags that say what to compile and for what: shared by pipec and pipec-opt.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/module.h"
+#include "passes/pass.h"
+#include "tools/support/flags.h"
+
+namespace pipec {
+
+class CompileFlags {
+ public:
+  // MODEL, which the caller may require, and the groups "Pipeline", "Model", "Training" and "Devices".
+  void AddTo(FlagTable& table);
+
+  // Decides what was left open (noting it with the flag that changes it), then reads the model.
+  // InvalidArgument if the batch cannot be divided as asked, naming the nearest that can.
+  absl::StatusOr<std::unique_ptr<Module>> Import();
+  // Valid after Import.
+  const PassContext& context() const { return context_; }
+  const std::string& model() const { return model_; }
+  absl::Status RequireModel() const {
+    return model_.empty() ? absl::InvalidArgumentError("MODEL is missing") : absl::OkStatus();
+  }
+
+  // Weights in external files may be absent.
+  bool allow_missing_weights = false;
+
+ private:
+  // Fills context_.options; returns the samples of a microbatch, 0 for the model's own.
+  absl::StatusOr<int64_t> Resolve();
+  void Assume(std::string what) { notes_.push_back(std::move(what)); }
+
+  std::string model_;
+  // As given; "" and 0: left open.
+  std::string mode_, schedule_, optimizer_, loss_ = "auto", device_ = "cpu";
+  int stages_ = 0, microbatches_ = 0;
+  int64_t batch_ = 0, memory_ = 0, seed_ = 0;
+  std::map<std::string, std::string> dims_, inputs_;
+  PassContext context_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace pipec
