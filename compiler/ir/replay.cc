@@ -44,7 +44,8 @@ class Machine {
  public:
   Machine(const Module& module, int rank, bool training)
       : module_(module), memory_(module.memory[rank]), rank_(rank), training_(training) {
-    for (const Program& program : memory_.programs) instructions_.insert(program.nodes.begin(), program.nodes.end());
+    for (const Program& program : memory_.programs)
+      instructions_.insert(program.nodes.begin(), program.nodes.end());
     for (const auto& [value, location] : memory_.locations) {
       if (value->kind() != ValueKind::kResult && value->kind() != ValueKind::kInput) Write(value, -1);
     }
@@ -52,12 +53,12 @@ class Machine {
 
   absl::Status Run(const Action& action) {
     if (IsMessage(action.kind)) return RunMessage(action);
-    if (action.kind == ActionKind::kReduceTied) return Exchange(MessageKind::kTied);
+    if (action.kind == ActionKind::kReduceTied) return Exchange(MessageKind::kTied, action);
     const int stage = action.kind == ActionKind::kNorm ? StagesOfRank(module_, rank_).front() : action.stage;
     for (const Program& program : memory_.programs) {
       if (program.kind != action.kind || program.stage != stage) continue;
       for (const Node* node : program.nodes) RETURN_IF_ERROR(RunNode(*node, action));
-      return action.kind == ActionKind::kNorm ? Exchange(MessageKind::kNorm) : absl::OkStatus();
+      return action.kind == ActionKind::kNorm ? Exchange(MessageKind::kNorm, action) : absl::OkStatus();
     }
     return absl::InternalError(absl::StrCat("action ", ToString(action), " has no program"));
   }
@@ -67,7 +68,7 @@ class Machine {
     if (!training_) return absl::OkStatus();
     for (const Node* scale : module_.training.gradient_scales) {
       if (module_.stages[scale->stage].rank != rank_) continue;
-      for (const Value* value : scale->outputs()) RETURN_IF_ERROR(Read(value, -1, "the end of the step"));
+      for (const Value* value : scale->outputs()) RETURN_IF_ERROR(Read(value, -1, {ActionKind::kNorm}));
     }
     return absl::OkStatus();
   }
@@ -88,8 +89,8 @@ class Machine {
 
   bool Keeps(const Value* value) const {
     const BufferKind kind = memory_.buffers[Place(value).buffer].kind;
-    return kind == BufferKind::kParameter || kind == BufferKind::kGradient || kind == BufferKind::kOptimizerState ||
-           kind == BufferKind::kConstant;
+    return kind == BufferKind::kParameter || kind == BufferKind::kGradient ||
+           kind == BufferKind::kOptimizerState || kind == BufferKind::kConstant;
   }
 
   // Through views, which no program lists, and messages within the rank.
@@ -116,32 +117,35 @@ class Machine {
     arena_.Write(Address(value, microbatch), value->type.bytes(), Wanted(value, microbatch));
   }
 
-  absl::Status Read(const Value* value, int microbatch, absl::string_view reader) {
+  absl::Status Read(const Value* value, int microbatch, const Action& action, const Node* node = nullptr) {
     if (value->type.bytes() == 0) return absl::OkStatus();
     const Value* source = Source(value);
-    if (source->kind() == ValueKind::kInput && fed_.insert({source, microbatch}).second) Write(source, microbatch);
+    if (source->kind() == ValueKind::kInput && fed_.insert({source, microbatch}).second)
+      Write(source, microbatch);
     const Contents* contents = arena_.Find(Address(value, microbatch), value->type.bytes());
     if (contents && *contents == Wanted(value, microbatch)) return absl::OkStatus();
-    return absl::InternalError(absl::StrCat(reader, " reads ", value->name(), " of microbatch ", microbatch, " at ",
-                                            Address(value, microbatch), ", where ",
-                                            contents && contents->value ? contents->value->name() : "something else",
-                                            " lies"));
+    return absl::InternalError(
+        absl::StrCat(node ? node->name() : "the message", " in ", ToString(action), " reads ", value->name(),
+                     " of microbatch ", microbatch, " at ", Address(value, microbatch), ", where ",
+                     contents && contents->value ? contents->value->name() : "something else", " lies"));
   }
 
   absl::Status RunNode(const Node& node, const Action& action) {
     const int microbatch = action.microbatch;
-    const std::string where = absl::StrCat(node.name(), " in ", ToString(action));
     for (const Value* value : node.inputs()) {
-      if (value) RETURN_IF_ERROR(Read(value, microbatch, where));
+      if (value) RETURN_IF_ERROR(Read(value, microbatch, action, &node));
     }
     for (const Value* value : node.outputs()) {
       if (!value) continue;
       if (Keeps(value)) {
         bool updates = memory_.buffers[Place(value).buffer].kind != BufferKind::kConstant;
         bool reads_it = false;
-        for (const Value* input : node.inputs()) reads_it |= input && Place(input).buffer == Place(value).buffer;
+        for (const Value* input : node.inputs())
+          reads_it |= input && Place(input).buffer == Place(value).buffer;
         updates &= reads_it;
-        if (!updates) return absl::InternalError(absl::StrCat(where, " writes over ", value->name()));
+        if (!updates)
+          return absl::InternalError(
+              absl::StrCat(node.name(), " in ", ToString(action), " writes over ", value->name()));
       }
       Write(value, microbatch);
     }
@@ -157,32 +161,32 @@ class Machine {
     const bool forward = action.kind == ActionKind::kSendF || action.kind == ActionKind::kRecvF;
     const int from = sends ? action.stage : action.peer_stage, to = sends ? action.peer_stage : action.stage;
     for (const Message& message : module_.messages) {
-      if (message.kind != (forward ? MessageKind::kActivation : MessageKind::kGradient) || message.from_stage != from ||
-          message.to_stage != to) {
+      if (message.kind != (forward ? MessageKind::kActivation : MessageKind::kGradient) ||
+          message.from_stage != from || message.to_stage != to) {
         continue;
       }
-      return Transfer(message, sends, action.microbatch, ToString(action));
+      return Transfer(message, sends, action);
     }
     return absl::InternalError(absl::StrCat("action ", ToString(action), " has no message"));
   }
 
-  absl::Status Exchange(MessageKind kind) {
+  absl::Status Exchange(MessageKind kind, const Action& action) {
     for (const bool sends : {true, false}) {
       for (const Message& message : module_.messages) {
         const int stage = sends ? message.from_stage : message.to_stage;
         if (message.kind != kind || !Crosses(message) || module_.stages[stage].rank != rank_) continue;
-        RETURN_IF_ERROR(Transfer(message, sends, -1, kind == MessageKind::kTied ? "REDUCE_TIED" : "NORM"));
+        RETURN_IF_ERROR(Transfer(message, sends, action));
       }
     }
     return absl::OkStatus();
   }
 
-  absl::Status Transfer(const Message& message, bool sends, int microbatch, absl::string_view where) {
+  absl::Status Transfer(const Message& message, bool sends, const Action& action) {
     for (int k = 0; k < message.node->inputs().size(); ++k) {
       if (sends) {
-        RETURN_IF_ERROR(Read(message.node->input(k), microbatch, where));
+        RETURN_IF_ERROR(Read(message.node->input(k), action.microbatch, action));
       } else {
-        Write(message.node->output(k), microbatch);
+        Write(message.node->output(k), action.microbatch);
       }
     }
     return absl::OkStatus();

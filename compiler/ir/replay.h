@@ -1,4 +1,5 @@
-// A rank's list of actions, run on a model of its arena that remembers contents by name instead of holding them.
+// A rank's list of actions, run on a model of its arena that remembers contents by name instead of holding
+// them.
 #pragma once
 
 #include <vector>
@@ -8,10 +9,10 @@
 
 namespace pipec {
 
-// Internal if an instruction or a send reads bytes that do not hold the operand, of its microbatch; if a buffer that keeps its
-// contents (parameter, accumulator, state, constant) is written by anything but its update; or if an action has no
-// program. Uses only what a plan holds: places, slots and the order of the actions; no lifetimes.
-// Locations must be valid (verify_planned.cc checks them first).
+// Internal if an instruction or a send reads bytes that do not hold the operand, of its microbatch; if a
+// buffer that keeps its contents (parameter, accumulator, state, constant) is written by anything but its
+// update; or if an action has no program. Uses only what a plan holds: places, slots and the order of the
+// actions; no lifetimes. Locations must be valid (verify_planned.cc checks them first).
 absl::Status Replay(const Module& module, int rank, const std::vector<Action>& actions, bool training);
 
 }  // namespace pipec

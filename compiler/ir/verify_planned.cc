@@ -1,10 +1,12 @@
 // Level planned. Refuses:
-//  - a buffer that is misaligned or outside the arena, a slot outside its buffer, a class without an entry per microbatch
+//  - a buffer that is misaligned or outside the arena, a slot outside its buffer, a class without an entry
+//  per microbatch
 //  - a value that an instruction or message touches and that has no place, or one outside its buffer
 //  - an action without program
-//  - two live buffers that overlap: every rank's training and evaluation list is replayed on a model of the arena that
-//    remembers which value of which microbatch lies where (replay.h); an operand that is no longer what was written, or
-//    never was, is refused
+//  - two live buffers that overlap: every rank's training and evaluation list is replayed on a model of the
+//  arena that
+//    remembers which value of which microbatch lies where (replay.h); an operand that is no longer what was
+//    written, or never was, is refused
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/replay.h"
@@ -35,10 +37,12 @@ absl::Status CheckBuffers(const Module& module, const RankMemory& memory) {
       return absl::InternalError(absl::StrCat(what, "names a slot class that is not there"));
     }
     const int slots = buffer.slot_class < 0 ? 1 : memory.slot_classes[buffer.slot_class].slots;
-    if (buffer.slots != slots) return absl::InternalError(absl::StrCat(what, "has other slots than its class"));
+    if (buffer.slots != slots)
+      return absl::InternalError(absl::StrCat(what, "has other slots than its class"));
     if (buffer.bytes < 0 || buffer.offset < 0 || buffer.offset % 64 != 0 ||
         buffer.offset + buffer.slots * buffer.stride() > memory.arena_bytes) {
-      return absl::InternalError(absl::StrCat(what, "lies at ", buffer.offset, " in an arena of ", memory.arena_bytes));
+      return absl::InternalError(
+          absl::StrCat(what, "lies at ", buffer.offset, " in an arena of ", memory.arena_bytes));
     }
   }
   return absl::OkStatus();
@@ -47,7 +51,8 @@ absl::Status CheckBuffers(const Module& module, const RankMemory& memory) {
 absl::Status CheckLocation(const RankMemory& memory, const Value* value) {
   if (!value) return absl::OkStatus();
   auto it = memory.locations.find(value);
-  if (it == memory.locations.end()) return absl::InternalError(absl::StrCat("value ", value->name(), " has no place"));
+  if (it == memory.locations.end())
+    return absl::InternalError(absl::StrCat("value ", value->name(), " has no place"));
   const auto [buffer, offset] = it->second;
   if (buffer < 0 || buffer >= memory.buffers.size() || offset < 0 ||
       offset + value->type.bytes() > memory.buffers[buffer].bytes) {
@@ -78,11 +83,13 @@ absl::Status CheckLocations(const Module& module, int rank) {
 }  // namespace
 
 absl::Status VerifyPlanned(const Module& module) {
-  if (module.memory.size() != module.schedule.ranks.size()) return absl::InternalError("not every rank has a memory plan");
+  if (module.memory.size() != module.schedule.ranks.size())
+    return absl::InternalError("not every rank has a memory plan");
   for (int r = 0; r < module.memory.size(); ++r) {
     absl::Status status = CheckBuffers(module, module.memory[r]);
     if (status.ok()) status = CheckLocations(module, r);
-    if (status.ok() && module.mode == Mode::kTrain) status = Replay(module, r, module.schedule.ranks[r], /*training=*/true);
+    if (status.ok() && module.mode == Mode::kTrain)
+      status = Replay(module, r, module.schedule.ranks[r], /*training=*/true);
     if (status.ok()) status = Replay(module, r, module.eval_schedule.ranks[r], /*training=*/false);
     if (!status.ok()) return absl::InternalError(absl::StrCat("rank ", r, ": ", status.message()));
   }

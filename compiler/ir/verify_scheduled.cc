@@ -1,9 +1,14 @@
 // Level scheduled. Refuses:
 //  - a schedule that does not place stages as the module does
-//  - whatever CheckSchedule refuses, for training and for evaluation: a missing or double action, microbatches of a stage out of
+//  - whatever CheckSchedule refuses, for training and for evaluation: a missing or double action,
+//  microbatches of a stage out of
 //    order, a message without counterpart, a cycle; the links are the module's messages per microbatch
-//  - an action once a step that is missing, double or out of order: REDUCE_TIED on the ranks that exchange accumulators, NORM
-//    on all ranks, UPDATE for each stage with an optimizer or a GradientScale, in this order and behind everything else
+//  - an action once a step that is missing, double or out of order: REDUCE_TIED on the ranks that exchange
+//  accumulators, NORM
+//    on all ranks, UPDATE for each stage with an optimizer or a GradientScale, in this order and behind
+//    everything else
+#include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -24,21 +29,13 @@ std::vector<StageLink> Links(const Module& module, bool backward) {
   return links;
 }
 
-// The part of a schedule that happens per microbatch.
-Schedule PerMicrobatch(const Schedule& schedule) {
-  Schedule result = schedule;
-  for (auto& actions : result.ranks) {
-    while (!actions.empty() && actions.back().microbatch < 0) actions.pop_back();
-  }
-  return result;
-}
-
 absl::Status CheckPlacement(const Module& module, const Schedule& schedule) {
-  if (schedule.rank_of_stage.size() != module.stages.size()) return absl::InternalError("a schedule of other stages");
+  if (schedule.rank_of_stage.size() != module.stages.size())
+    return absl::InternalError("a schedule of other stages");
   for (int s = 0; s < module.stages.size(); ++s) {
     if (schedule.rank_of_stage[s] != module.stages[s].rank) {
-      return absl::InternalError(absl::StrCat("stage ", s, " is on rank ", module.stages[s].rank, ", its schedule on rank ",
-                                              schedule.rank_of_stage[s]));
+      return absl::InternalError(absl::StrCat("stage ", s, " is on rank ", module.stages[s].rank,
+                                              ", its schedule on rank ", schedule.rank_of_stage[s]));
     }
   }
   return absl::OkStatus();
@@ -66,7 +63,8 @@ std::vector<Action> WantedOnceAStep(const Module& module, int rank) {
 }
 
 std::string Join(const std::vector<Action>& actions) {
-  return absl::StrJoin(actions, " ", [](std::string* out, const Action& action) { out->append(ToString(action)); });
+  return absl::StrJoin(actions, " ",
+                       [](std::string* out, const Action& action) { out->append(ToString(action)); });
 }
 
 }  // namespace
@@ -75,16 +73,18 @@ absl::Status VerifyScheduled(const Module& module) {
   const bool training = module.mode == Mode::kTrain;
   RETURN_IF_ERROR(CheckPlacement(module, module.schedule));
   RETURN_IF_ERROR(CheckPlacement(module, module.eval_schedule));
-  const Schedule step = PerMicrobatch(module.schedule);
-  RETURN_IF_ERROR(CheckSchedule(step, Links(module, training)));
+  RETURN_IF_ERROR(CheckSchedule(module.schedule, Links(module, training)));
   RETURN_IF_ERROR(CheckSchedule(module.eval_schedule, Links(module, false)));
   if (!training) return absl::OkStatus();
-  for (int r = 0; r < step.ranks.size(); ++r) {
+  for (int r = 0; r < module.schedule.ranks.size(); ++r) {
     const std::vector<Action>& actions = module.schedule.ranks[r];
-    const std::vector<Action> last(actions.begin() + step.ranks[r].size(), actions.end());
+    std::vector<Action> once;
+    std::copy_if(actions.begin(), actions.end(), std::back_inserter(once),
+                 [](const Action& action) { return action.microbatch < 0; });
     const std::vector<Action> wanted = WantedOnceAStep(module, r);
-    if (last != wanted) {
-      return absl::InternalError(absl::StrCat("rank ", r, " ends its step with ", Join(last), ", not with ", Join(wanted)));
+    if (once != wanted) {
+      return absl::InternalError(
+          absl::StrCat("rank ", r, " ends its step with ", Join(once), ", not with ", Join(wanted)));
     }
   }
   return absl::OkStatus();

@@ -1,0 +1,91 @@
+// Gives every rank its ordered list of actions for a training step and for an evaluation step.
+//
+//   before:  stages, messages           after:  rank 1:  RECV_F0 1F0 1B0 SEND_B0 ... NORM 1UPDATE
+//
+// The compute actions are the named schedule's; sends and receives are placed by modelled time
+// (compiler/schedule), one for every pair of stages that has a message. What happens once a step comes last:
+// REDUCE_TIED where a shared parameter lives, NORM, and UPDATE for every stage with update nodes; a rank's
+// first stage computes its GradientScale.
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/cost/node_cost.h"
+#include "compiler/schedule/schedule.h"
+#include "passes/passes.h"
+#include "runtime/base/status.h"
+
+namespace pipec {
+namespace {
+
+// Pairs of stages with messages of a kind per microbatch, with their time on the wire.
+std::vector<StageLink> Links(const Module& module, const Cluster& cluster, bool backward) {
+  std::vector<StageLink> links;
+  for (const Message& message : module.messages) {
+    if (message.kind != MessageKind::kActivation && (message.kind != MessageKind::kGradient || !backward))
+      continue;
+    int64_t bytes = 0;
+    for (const Value* value : message.node->inputs()) bytes += value->type.bytes();
+    links.push_back({message.from_stage, message.to_stage, MessageSeconds(bytes, cluster.link)});
+  }
+  return links;
+}
+
+absl::StatusOr<Schedule> Generate(const ScheduleInfo& info, const ScheduleShape& shape,
+                                  absl::Span<const StageLink> links, absl::Span<const StageTimes> times) {
+  ASSIGN_OR_RETURN(Schedule schedule, info.generate(shape));
+  if (!links.empty()) {
+    ASSIGN_OR_RETURN(schedule, AddMessages(schedule, links, times));
+  }
+  RETURN_IF_ERROR(CheckSchedule(schedule, links));
+  return schedule;
+}
+
+void AddUpdate(const Module& module, Schedule& schedule) {
+  std::set<int> tied_ranks, update_stages;
+  for (const Message& message : module.messages) {
+    const int from = module.stages[message.from_stage].rank, to = module.stages[message.to_stage].rank;
+    if (message.kind == MessageKind::kTied && from != to) tied_ranks.insert({from, to});
+  }
+  for (const TrainedParameter& trained : module.training.parameters) {
+    for (const Node* update : trained.updates) update_stages.insert(update->stage);
+  }
+  for (const Node* scale : module.training.gradient_scales) update_stages.insert(scale->stage);
+  for (int r = 0; r < schedule.ranks.size(); ++r) {
+    std::vector<Action>& actions = schedule.ranks[r];
+    if (tied_ranks.contains(r)) actions.push_back({ActionKind::kReduceTied});
+    actions.push_back({ActionKind::kNorm});
+    for (int s : StagesOfRank(module, r)) {
+      if (update_stages.contains(s)) actions.push_back({ActionKind::kUpdate, s});
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<bool> OrderActions(Module& module, const PassContext& context) {
+  const CompileOptions& options = context.options;
+  const int stages = static_cast<int>(module.stages.size());
+  const ScheduleShape shape{options.ranks, stages / options.ranks, options.microbatches};
+  const ScheduleInfo* info = FindSchedule(options.schedule);
+  const ScheduleInfo* infer = FindSchedule("infer");
+  if (!info || !infer)
+    return absl::InvalidArgumentError(absl::StrCat("--schedule=", options.schedule, " is unknown"));
+  std::vector<StageTimes> times;
+  for (const Stage& stage : module.stages) times.push_back(stage.times);
+
+  const std::vector<StageLink> links = Links(module, options.cluster, module.mode == Mode::kTrain);
+  ASSIGN_OR_RETURN(module.schedule, Generate(*info, shape, links, times));
+  ASSIGN_OR_RETURN(module.simulation, Simulate(module.schedule, links, times));
+  if (module.mode == Mode::kInfer) {
+    module.eval_schedule = module.schedule;
+    return true;
+  }
+  // Unit times: evaluation advances in lockstep, so that a link never holds more than two messages.
+  const std::vector<StageTimes> unit(stages);
+  ASSIGN_OR_RETURN(module.eval_schedule,
+                   Generate(*infer, shape, Links(module, options.cluster, false), unit));
+  AddUpdate(module, module.schedule);
+  return true;
+}
+
+}  // namespace pipec

@@ -1,0 +1,209 @@
+// Cuts the model into stages.
+//
+//   before:  x -> A -> B -> C -> loss, backward nodes, update        after:  A, B: stage 0   C, loss: stage 1
+//
+// A backward or update node lives with its forward node (Node::origin). The slowest stage, its messages
+// counted, is as fast as possible under the memory limit (compiler/partition); `--cut` decides instead if
+// given. Nodes are then put in the order of their stages. No arithmetic changes here or later: numbers do not
+// depend on the cut.
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/partition/solve.h"
+#include "compiler/schedule/schedule.h"
+#include "passes/passes.h"
+#include "passes/stage_items.h"
+#include "runtime/base/status.h"
+
+namespace pipec {
+namespace {
+
+absl::StatusOr<const ScheduleInfo*> ChooseSchedule(const Module& module, const CompileOptions& options) {
+  const ScheduleInfo* info = FindSchedule(options.schedule);
+  const bool infer = module.mode == Mode::kInfer;
+  if (info && info->forward_only == infer) return info;
+  std::vector<absl::string_view> names;
+  for (const ScheduleInfo& row : AllSchedules()) {
+    if (row.forward_only == infer) names.push_back(row.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--schedule=", options.schedule, info ? " is not for --mode=" : " is unknown; for --mode=",
+      infer ? "infer" : "train", info ? "; there are " : " there are ", absl::StrJoin(names, ", ")));
+}
+
+// Microbatches that a stage has in flight at most: between F and the last of its backward actions. Evident
+// from the order of a rank's actions alone.
+std::vector<int> InFlight(const Schedule& schedule) {
+  std::vector<int> now(schedule.shape.stages(), 0), most = now;
+  std::vector<bool> has_w(schedule.shape.stages(), false);
+  for (const auto& actions : schedule.ranks) {
+    for (const Action& action : actions) {
+      if (action.kind == ActionKind::kW) has_w[action.stage] = true;
+    }
+  }
+  for (const auto& actions : schedule.ranks) {
+    for (const Action& action : actions) {
+      if (action.kind == ActionKind::kF)
+        most[action.stage] = std::max(most[action.stage], ++now[action.stage]);
+      const bool last = action.kind == ActionKind::kB || action.kind == ActionKind::kW ||
+                        (action.kind == ActionKind::kI && !has_w[action.stage]);
+      if (last) --now[action.stage];
+    }
+  }
+  return most;
+}
+
+// Puts a node that depends on parameters only (a transposed weight, say) in front of its first consumer, so
+// that both can share a stage. One whose own operand has other users stays: moved past them, that operand's
+// gradient could have to travel from an earlier stage to a later one.
+void MoveToConsumers(Graph& graph) {
+  graph.NumberNodes();
+  const std::vector<bool> without_data = NodesWithoutData(graph);
+  std::vector<Node*> nodes = graph.Nodes();
+  for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+    Node* node = *it;
+    if (node->kind != Kind::kF || !without_data[node->index]) continue;
+    const bool shares_operand =
+        std::any_of(node->inputs().begin(), node->inputs().end(), [](const Value* input) {
+          if (!input || !input->producer()) return false;
+          return 1 != std::count_if(input->uses().begin(), input->uses().end(),
+                                    [](const Use& use) { return use.node->kind == Kind::kF; });
+        });
+    if (shares_operand) continue;
+    Node* first = nullptr;
+    for (const Value* output : node->outputs()) {
+      if (!output) continue;
+      for (const Use& use : output->uses()) {
+        if (use.node->kind == Kind::kF && (!first || use.node->index < first->index)) first = use.node;
+      }
+    }
+    if (!first) continue;
+    graph.Move(node, first);
+    node->index =
+        first->index;  // ties keep the order of the walk: the consumer of a moved node comes after it
+  }
+  graph.NumberNodes();
+}
+
+absl::StatusOr<std::vector<int>> CutAt(const Module& module, const StageItems& items,
+                                       const CompileOptions& options, int stages) {
+  std::set<int> first = {0};
+  const std::vector<bool> without_data = NodesWithoutData(module.graph);
+  for (const std::string& name : options.cut) {
+    const Value* value = module.graph.FindValue(name);
+    const Node* producer = value ? value->producer() : nullptr;
+    if (!producer || producer->kind != Kind::kF) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--cut names '", name, "', which is not a value that a node of the model makes",
+          value ? ""
+                : " (it may have been renamed or folded away; --print=model shows the names there are)"));
+    }
+    const int next = items.item_of.at(producer) + 1;
+    if (next == items.nodes.size() || without_data[producer->index]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--cut=", name, " leaves a stage without work: ",
+                       next == items.nodes.size() ? "nothing comes after it" : "it depends on no input"));
+    }
+    first.insert(next);
+  }
+  if (first.size() != stages) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(stages, " stages need ", stages - 1, " different values in --cut, got ",
+                     first.size() - 1, "; --stages=", first.size() / (stages / options.ranks), " fits them"));
+  }
+  return std::vector<int>(first.begin(), first.end());
+}
+
+absl::Status Explain(const absl::Status& status, const CompileOptions& options, int virtual_stages) {
+  const std::string asked = absl::StrCat(
+      "cannot cut into ", options.ranks * virtual_stages, " stages (--stages=", options.ranks,
+      virtual_stages > 1 ? absl::StrCat(" --virtual-stages=", virtual_stages) : "", "): ", status.message());
+  if (status.code() != absl::StatusCode::kResourceExhausted) return absl::Status(status.code(), asked);
+  return absl::ResourceExhaustedError(
+      absl::StrCat(asked,
+                   "; less is needed with more --stages, a smaller microbatch (--batch, --microbatches) or "
+                   "an optimizer with less state, ",
+                   "more is allowed with --memory"));
+}
+
+void AssignStages(Module& module, const StageItems& items, const std::vector<int>& first_item) {
+  auto stage_of = [&](int item) {
+    return static_cast<int>(std::upper_bound(first_item.begin(), first_item.end(), item) -
+                            first_item.begin()) -
+           1;
+  };
+  for (int s = 0; s < module.stages.size(); ++s) module.stages[s].times = {0, 0, 0};
+  for (int k = 0; k < items.nodes.size(); ++k) {
+    StageTimes& times = module.stages[stage_of(k)].times;
+    times.f += items.times[k].f;
+    times.i += items.times[k].i;
+    times.w += items.times[k].w;
+  }
+  for (Node* node : module.graph.Nodes()) {
+    auto it = items.item_of.find(node);
+    if (it != items.item_of.end()) {
+      node->stage = stage_of(it->second);
+      continue;
+    }
+    // Update nodes, until replicate-update gives each owner its own.
+    node->stage = node->origin ? node->origin->stage : 0;
+  }
+}
+
+// Forward stages ascending, backward stages descending, the update last; within a stage as before.
+void SortByStage(Graph& graph, int stages) {
+  auto key = [stages](const Node* node) {
+    if (node->kind == Kind::kF) return node->stage;
+    return node->kind == Kind::kU ? 2 * stages : 2 * stages - 1 - node->stage;
+  };
+  std::vector<Node*> nodes = graph.Nodes();
+  std::stable_sort(nodes.begin(), nodes.end(), [&](const Node* a, const Node* b) { return key(a) < key(b); });
+  for (Node* node : nodes) graph.Move(node, nullptr);
+  graph.NumberNodes();
+}
+
+}  // namespace
+
+absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context) {
+  const CompileOptions& options = context.options;
+  ASSIGN_OR_RETURN(const ScheduleInfo* info, ChooseSchedule(module, options));
+  const int virtual_stages =
+      options.virtual_stages > 0 ? options.virtual_stages : info->default_virtual_stages;
+  const ScheduleShape shape{options.ranks, virtual_stages, options.microbatches};
+  const int stages = shape.stages();
+
+  MoveToConsumers(module.graph);
+  ASSIGN_OR_RETURN(StageItems items, BuildStageItems(module, options.cluster));
+  PartitionProblem& problem = items.problem;
+  if (items.nodes.empty())
+    return absl::InvalidArgumentError("the model has no node that could run in a stage");
+  problem.stages = stages;
+  if (stages > items.nodes.size()) {
+    return Explain(absl::OutOfRangeError(absl::StrCat("at most ", MaxStages(problem))), options,
+                   virtual_stages);
+  }
+  ASSIGN_OR_RETURN(const Schedule schedule, info->generate(shape));
+  problem.in_flight = InFlight(schedule);
+  problem.rank_of_stage = PlaceStages(shape, info->placement);
+  if (options.cut.empty() && options.cluster.memory_limit > 0)
+    problem.memory_limit = options.cluster.memory_limit;
+  absl::StatusOr<PartitionSolution> solution = SolvePartition(problem);
+  std::vector<int> first_item;
+  if (options.cut.empty()) {
+    if (!solution.ok()) return Explain(solution.status(), options, virtual_stages);
+    first_item = solution->first_item;
+  } else {
+    ASSIGN_OR_RETURN(first_item, CutAt(module, items, options, stages));
+  }
+
+  module.partition_bound = solution.ok() ? solution->lower_bound : 0;
+  module.stages.resize(stages);
+  for (int s = 0; s < stages; ++s) module.stages[s].rank = problem.rank_of_stage[s];
+  AssignStages(module, items, first_item);
+  SortByStage(module.graph, stages);
+  return true;
+}
+
+}  // namespace pipec

@@ -1,0 +1,168 @@
+// Gives every value of every rank its bytes.
+//
+//   before:  ordered actions            after:  rank 0: h@2  message 4096 bytes x 3 slots at 65536, ...
+//
+// What one program makes and uses up lives for some of its instructions. What several actions share has
+// slots, as many as microbatches are live at once (slots.h). Parameters, accumulators, optimizer state and
+// constants stay. All of it is one layout problem a rank (compiler/memory) over a time axis made of the
+// programs one after the other: what has slots is live in all of the compute part, what stays is live always,
+// and the update reuses what the compute part had.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/memory/layout.h"
+#include "passes/passes.h"
+#include "passes/rank_programs.h"
+#include "passes/slots.h"
+#include "passes/storages.h"
+#include "runtime/base/status.h"
+
+namespace pipec {
+namespace {
+
+// The time axis: instruction j of program p happens at start[p] + j.
+struct TimeAxis {
+  std::vector<int64_t> start;
+  int64_t compute_end = 0;
+  int64_t end = 0;
+};
+
+TimeAxis MakeTimeAxis(const std::vector<Program>& programs) {
+  TimeAxis axis;
+  for (const Program& program : programs) {
+    axis.start.push_back(axis.end);
+    axis.end += std::max<int64_t>(1, program.nodes.size());
+    if (IsCompute(program.kind)) axis.compute_end = axis.end;
+  }
+  return axis;
+}
+
+bool OnceAStep(const Storage& storage, const std::vector<Program>& programs) {
+  auto once = [](const Message* message) {
+    return message->kind == MessageKind::kTied || message->kind == MessageKind::kNorm;
+  };
+  return std::all_of(
+             storage.accesses.begin(), storage.accesses.end(),
+             [&](const StorageAccess& access) { return !IsCompute(programs[access.program].kind); }) &&
+         std::all_of(storage.sent.begin(), storage.sent.end(), once) &&
+         std::all_of(storage.received.begin(), storage.received.end(), once);
+}
+
+BufferKind KindOf(const Storage& storage, const std::vector<Program>& programs) {
+  for (const Value* value : storage.values) {
+    switch (value->kind()) {
+      case ValueKind::kParameter:
+        return BufferKind::kParameter;
+      case ValueKind::kConstant:
+        return BufferKind::kConstant;
+      case ValueKind::kAccumulator:
+        return BufferKind::kGradient;
+      case ValueKind::kState:
+        return BufferKind::kOptimizerState;
+      case ValueKind::kInput:
+        return BufferKind::kInput;
+      case ValueKind::kResult:
+        break;
+    }
+  }
+  if (!storage.received.empty()) return BufferKind::kMessage;
+  if (storage.local() || OnceAStep(storage, programs)) return BufferKind::kTransient;
+  bool forward = false, backward = false;
+  for (const StorageAccess& access : storage.accesses) {
+    (programs[access.program].kind == ActionKind::kF ? forward : backward) = true;
+  }
+  if (storage.accesses.size() > 1 && (backward || storage.sent.empty())) return BufferKind::kActivation;
+  if (!storage.sent.empty()) return BufferKind::kMessage;
+  return storage.output ? BufferKind::kOutput : BufferKind::kActivation;
+}
+
+// The actions that touch a storage once a microbatch.
+std::set<ActionOf> ActionsOf(const Storage& storage, const std::vector<Program>& programs) {
+  std::set<ActionOf> actions;
+  for (const StorageAccess& access : storage.accesses) {
+    actions.insert({programs[access.program].kind, programs[access.program].stage, -1});
+  }
+  for (const Message* m : storage.received) {
+    actions.insert({m->kind == MessageKind::kActivation ? ActionKind::kRecvF : ActionKind::kRecvB,
+                    m->to_stage, m->from_stage});
+  }
+  for (const Message* m : storage.sent) {
+    actions.insert({m->kind == MessageKind::kActivation ? ActionKind::kSendF : ActionKind::kSendB,
+                    m->from_stage, m->to_stage});
+  }
+  return actions;
+}
+
+// When a storage of a program, or of what happens once a step, is live.
+MemoryItem Lifetime(const Storage& storage, const TimeAxis& axis, bool once_a_step) {
+  MemoryItem item{axis.end, 0};
+  for (const StorageAccess& access : storage.accesses) {
+    item.lower = std::min(item.lower, axis.start[access.program] + access.first);
+    item.upper = std::max(item.upper, axis.start[access.program] + access.last + 1);
+  }
+  if (once_a_step) {
+    // Receives are posted before, and sends complete after, the programs between which they stand.
+    if (!storage.received.empty()) item.lower = axis.compute_end;
+    if (!storage.sent.empty() || storage.output) item.upper = axis.end;
+  }
+  item.upper = std::max(item.upper, item.lower);
+  return item;
+}
+
+absl::StatusOr<RankMemory> PlanRank(const Module& module, int rank, RankPrograms programs) {
+  const std::vector<Storage> storages = BuildStorages(module, rank, programs);
+  RankMemory memory;
+  memory.programs = std::move(programs.programs);
+  const TimeAxis axis = MakeTimeAxis(memory.programs);
+  SlotAllocator slots(module, rank);
+  std::vector<MemoryItem> items;
+  for (const Storage& storage : storages) {
+    Buffer buffer{storage.values[0]->name(), KindOf(storage, memory.programs), storage.bytes()};
+    MemoryItem item{0, axis.end};
+    const bool once_a_step = OnceAStep(storage, memory.programs);
+    if (!storage.keeps && (storage.local() || once_a_step)) {
+      item = Lifetime(storage, axis, once_a_step);
+    } else if (!storage.keeps) {
+      item.upper = axis.compute_end;
+      buffer.slot_class = slots.ClassOf(ActionsOf(storage, memory.programs));
+      buffer.slots = slots.classes()[buffer.slot_class].slots;
+    }
+    item.size = buffer.slots * buffer.stride();
+    for (const Value* value : storage.values)
+      memory.locations[value] = {static_cast<int>(memory.buffers.size()), 0};
+    memory.buffers.push_back(std::move(buffer));
+    items.push_back(item);
+  }
+  memory.slot_classes = slots.classes();
+  const MemoryLayout layout = SolveLayout(items);
+  RETURN_IF_ERROR(CheckLayout(items, layout));
+  for (int k = 0; k < items.size(); ++k) memory.buffers[k].offset = layout.offsets[k];
+  memory.arena_bytes = layout.peak;
+  memory.lower_bound = MemoryLowerBound(items);
+  return memory;
+}
+
+}  // namespace
+
+absl::StatusOr<bool> PlanMemory(Module& module, const PassContext& context) {
+  module.memory.clear();
+  int largest = 0;
+  std::vector<RankPrograms> ranks = BuildPrograms(module);
+  for (int r = 0; r < ranks.size(); ++r) {
+    ASSIGN_OR_RETURN(RankMemory memory, PlanRank(module, r, std::move(ranks[r])));
+    module.memory.push_back(std::move(memory));
+    if (module.memory[r].arena_bytes > module.memory[largest].arena_bytes) largest = r;
+  }
+  const int64_t needed = module.memory[largest].arena_bytes, limit = context.options.cluster.memory_limit;
+  if (limit > 0 && needed > limit) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("rank ", largest, " needs ", needed, " bytes of memory, the limit per device is ", limit,
+                     "; --memory=", needed,
+                     " would do; less is needed with more --stages, a smaller microbatch (--batch, "
+                     "--microbatches) or an optimizer with ",
+                     "less state"));
+  }
+  return true;
+}
+
+}  // namespace pipec
