@@ -31,8 +31,8 @@ Reduced ReducedAxes(GradientBuilder& b) {
 }
 
 Value* Spread(GradientBuilder& b, Value* gradient, const Reduced& reduced) {
-  gradient = b.Reshape(gradient, reduced.kept);
-  if (reduced.kept == b.input(0)->type.shape) return gradient;
+  if (gradient && gradient->type.elements() != 1) gradient = b.Reshape(gradient, reduced.kept);
+  if (!gradient || gradient->type.shape == b.input(0)->type.shape) return gradient;
   return b.Emit("Expand", {gradient, b.Ints(b.input(0)->type.shape)});
 }
 

@@ -1,0 +1,359 @@
+// The structure that the training passes make: loss, running sums, accumulators, kinds, updates, and what
+// they refuse.
+#include <string>
+#include <vector>
+
+#include "compiler/ir/verify.h"
+#include "gmock/gmock.h"
+#include "passes/passes.h"
+#include "small_model.h"
+
+namespace pipec {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+
+absl::Status BuildTraining(Module& module, const CompileOptions& options = {}) {
+  const PassContext context{options};
+  for (auto pass : {BuildLoss, BuildGradients, BuildUpdate}) {
+    if (auto result = pass(module, context); !result.ok()) return result.status();
+  }
+  module.level = Level::kTraining;
+  if (auto result = SplitBackward(module, context); !result.ok()) return result.status();
+  return Verify(module);
+}
+
+void MakeLoss(SmallModel& m, Value* y) {
+  m.graph().outputs = {m.Op("ReduceSum", {y}, {{"keepdims", int64_t{0}}})};
+}
+
+// "op<origin kind" of every node that is not forward, in order.
+std::vector<std::string> Backward(const Graph& graph) {
+  std::vector<std::string> lines;
+  for (const Node* node : graph.Nodes()) {
+    if (node->kind == Kind::kF || node->kind == Kind::kU) continue;
+    lines.push_back(
+        absl::StrCat(node->op(), "<", node->origin->name(), " ", std::string(1, Letter(node->kind))));
+  }
+  return lines;
+}
+
+std::vector<std::string> TrainedNames(const Module& module) {
+  std::vector<std::string> names;
+  for (const TrainedParameter& trained : module.training.parameters)
+    names.push_back(trained.parameter->name());
+  return names;
+}
+
+// Two layers; the second has a bias. The first needs no gradient of x.
+TEST(TrainingPassesTest, SplitsIntoWhatOtherStagesNeedAndWhatCanWait) {
+  SmallModel m;
+  Value* x = m.Input({2, 3});
+  Value* hidden = m.Op("Relu", {m.Op("MatMul", {x, m.Parameter({3, 4})})});
+  MakeLoss(m, m.Op("Add", {m.Op("MatMul", {hidden, m.Parameter({4, 5})}), m.Parameter({5})}));
+  ASSERT_TRUE(BuildTraining(m.module()).ok());
+  EXPECT_THAT(Backward(m.graph()),
+              ElementsAre("Expand<ReduceSum I", "ReduceSum<Add W", "Accumulate<Add W",
+                          "FusedMatMul<MatMul_1 I", "FusedMatMul<MatMul_1 W", "Accumulate<MatMul_1 W",
+                          "ReluGrad<Relu I", "FusedMatMul<MatMul W", "Accumulate<MatMul W"));
+}
+
+// What is computed from parameters alone is no activation: its gradient can wait too.
+TEST(TrainingPassesTest, GradientOfATransposedWeightIsW) {
+  SmallModel m;
+  Value* transposed = m.Op("Transpose", {m.Parameter({4, 3})});
+  MakeLoss(m, m.Op("MatMul", {m.Input({2, 3}), transposed}));
+  ASSERT_TRUE(BuildTraining(m.module()).ok());
+  EXPECT_THAT(Backward(m.graph()), ElementsAre("Expand<ReduceSum I", "FusedMatMul<MatMul W",
+                                               "Transpose<Transpose W", "Accumulate<Transpose W"));
+}
+
+// h feeds A, B and C in this order: its gradient is (C + B) + A, and each Add belongs to the consumer it
+// adds.
+TEST(TrainingPassesTest, GradientIsARunningSumInReverseConsumerOrder) {
+  SmallModel m;
+  Value* h = m.Op("Mul", {m.Input({3}), m.Parameter({3})});
+  Value* a = m.Op("Tanh", {h});
+  Value* b = m.Op("Sigmoid", {h});
+  Value* c = m.Op("Exp", {h});
+  MakeLoss(m, m.Op("Sum", {a, b, c}));
+  ASSERT_TRUE(BuildTraining(m.module()).ok());
+  EXPECT_THAT(Backward(m.graph()),
+              ElementsAre("Expand<ReduceSum I", "Mul<Exp I", "SigmoidGrad<Sigmoid I", "Add<Sigmoid I",
+                          "TanhGrad<Tanh I", "Add<Tanh I", "Mul<Mul W", "Accumulate<Mul W"));
+  const Node* last = m.graph().Nodes().back();
+  for (last = m.graph().first_node(); !(last->Is("Add") && last->origin->Is("Tanh"));) last = last->next();
+  EXPECT_EQ(last->input(0)->producer()->origin->op(), "Sigmoid");
+  EXPECT_EQ(last->input(0)->producer()->input(0)->producer()->origin->op(), "Exp");
+}
+
+TEST(TrainingPassesTest, EveryUseHasItsOwnAccumulatorAndTheUpdateAddsThemInUseOrder) {
+  SmallModel m;
+  Value* w = m.Parameter({3, 3});
+  Value* y = m.Op("MatMul", {m.Op("MatMul", {m.Op("MatMul", {m.Input({2, 3}), w}), w}), w});
+  MakeLoss(m, y);
+  CompileOptions options;
+  options.optimizer = "momentum";
+  ASSERT_TRUE(BuildTraining(m.module(), options).ok());
+  const TrainedParameter& trained = m.module().training.parameters.at(0);
+  std::vector<std::string> origins;
+  for (const Value* use : trained.accumulated) origins.push_back(use->producer()->origin->name());
+  EXPECT_THAT(origins, ElementsAre("MatMul", "MatMul_1", "MatMul_2"));
+
+  const Node* update = trained.updates.at(0);
+  EXPECT_TRUE(update->Is("Momentum", kPipecDomain));
+  EXPECT_EQ(update->origin->name(), "MatMul");
+  ASSERT_EQ(trained.states.at(0).size(), 1);
+  EXPECT_EQ(trained.states[0][0]->name(), w->name() + ".momentum_buffer");
+  const Node* outer = update->input(1)->producer();
+  ASSERT_TRUE(outer->Is("Add"));
+  EXPECT_EQ(outer->input(1), trained.accumulated[2]);
+  EXPECT_EQ(outer->input(0)->producer()->input(0), trained.accumulated[0]);
+  EXPECT_EQ(outer->input(0)->producer()->input(1), trained.accumulated[1]);
+  // The norm counts the parameter once.
+  EXPECT_EQ(m.module().training.gradient_scales.at(0)->inputs().size(), 3);
+  EXPECT_TRUE(m.module().training.gradient_scales[0]->input(2)->producer()->input(0) == update->input(1));
+}
+
+TEST(TrainingPassesTest, ManyUsesShareEightAccumulatorsAndTheReportSaysSo) {
+  SmallModel m;
+  Value* w = m.Parameter({3});
+  Value* y = m.Input({3});
+  for (int i = 0; i < 20; ++i) y = m.Op("Mul", {y, w});
+  MakeLoss(m, y);
+  ASSERT_TRUE(BuildTraining(m.module()).ok());
+  EXPECT_EQ(m.module().training.parameters.at(0).accumulated.size(), 8);
+  EXPECT_THAT(m.module().notes, testing::Contains(HasSubstr("20 times")));
+  // A sum over uses may have to travel between stages, so what is handed to another use is none of the work that can wait.
+  for (const Node* node : m.graph().Nodes()) {
+    if (node->kind != Kind::kW) continue;
+    for (const Use& use : node->output(0)->uses()) {
+      EXPECT_TRUE(use.node->kind == Kind::kU || use.node->origin == node->origin) << node->name();
+    }
+  }
+}
+
+TEST(TrainingPassesTest, TrainAndFreezeChooseParametersAndNothingIsComputedForTheOthers) {
+  SmallModel m;
+  Value* names[3];
+  Value* y = m.Input({2, 3});
+  for (int i = 0; i < 3; ++i) {
+    names[i] = m.Parameter({3, 3});
+    m.graph().Rename(names[i], absl::StrCat("layer.", i, ".weight"));
+    y = m.Op("MatMul", {y, names[i]});
+  }
+  MakeLoss(m, y);
+  CompileOptions options;
+  options.train_regex = "layer\\.[12]";
+  options.freeze_regex = "2\\.weight$";
+  ASSERT_TRUE(BuildTraining(m.module(), options).ok());
+  EXPECT_THAT(TrainedNames(m.module()), ElementsAre("layer.1.weight"));
+  EXPECT_THAT(Backward(m.graph()), ElementsAre("Expand<ReduceSum I", "FusedMatMul<MatMul_2 I",
+                                               "FusedMatMul<MatMul_1 W", "Accumulate<MatMul_1 W"));
+}
+
+TEST(TrainingPassesTest, RefusesBadRegexesAndAChoiceOfNothing) {
+  for (const auto& [train, freeze, message] : std::vector<std::tuple<std::string, std::string, std::string>>{
+           {"(", "", "--train=("}, {"", "[", "--freeze=["}, {"nothing", "", "no parameter to train"}}) {
+    SmallModel m;
+    MakeLoss(m, m.Op("Mul", {m.Input({3}), m.Parameter({3})}));
+    CompileOptions options;
+    options.train_regex = train;
+    options.freeze_regex = freeze;
+    const absl::Status status = BuildTraining(m.module(), options);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(status.message(), HasSubstr(message));
+  }
+}
+
+// A value that is used only to make a mask passes no gradient on: what is behind it is not trained, without
+// an error.
+TEST(TrainingPassesTest, NoGradientFlowsThroughAMask) {
+  SmallModel m;
+  Value* x = m.Input({2, 3});
+  Value* h = m.Op("MatMul", {x, m.Parameter({3, 4})});
+  Value* g = m.Op("MatMul", {x, m.Parameter({3, 4})});
+  Value* choice = m.Op("ArgMax", {g}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
+  Value* mask = m.Op("OneHot", {choice, m.Ints({}, {4}), m.Constant({2}, {0, 1})});
+  MakeLoss(m, m.Op("Mul", {h, mask}));
+  ASSERT_TRUE(BuildTraining(m.module()).ok());
+  EXPECT_THAT(TrainedNames(m.module()), ElementsAre("p"));
+  EXPECT_THAT(Backward(m.graph()),
+              ElementsAre("Expand<ReduceSum I", "Mul<Mul I", "FusedMatMul<MatMul W", "Accumulate<MatMul W"));
+  EXPECT_THAT(m.module().notes,
+              testing::Contains(HasSubstr("not trained, as the loss has no gradient in them: p_1")));
+}
+
+TEST(TrainingPassesTest, MissingRuleIsRefusedOnThePathOfTheLossOnly) {
+  SmallModel m;
+  MakeLoss(m, m.Op("Mul", {m.Input({3}), m.Op("Atan", {m.Parameter({3})})}));
+  const absl::Status status = BuildTraining(m.module());
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(status.message(),
+              HasSubstr("node Atan: there is no gradient rule for op Atan of domain ai.onnx"));
+
+  SmallModel side;  // of the input, and of a parameter on the way to another output
+  Value* p = side.Parameter({3});
+  MakeLoss(side, side.Op("Mul", {side.Op("Atan", {side.Input({3})}), p}));
+  side.graph().outputs.push_back(side.Op("Atan", {p}));
+  EXPECT_TRUE(BuildTraining(side.module()).ok());
+  EXPECT_THAT(side.module().notes, testing::Contains(HasSubstr("outputs Atan_1")));
+}
+
+TEST(TrainingPassesTest, ExporterLessStatisticsOfLayerNormalizationAreAdded) {
+  SmallModel m;
+  Value* y = m.Op("LayerNormalization", {m.Input({2, 4}), m.Parameter({4}), m.Parameter({4})});
+  MakeLoss(m, y);
+  ASSERT_TRUE(BuildTraining(m.module()).ok());
+  EXPECT_EQ(y->producer()->outputs().size(), 3);
+}
+
+TEST(TrainingPassesTest, CrossEntropyIsTheDefaultAndSumsLossAndWeight) {
+  SmallModel m(DType::kFloat32);
+  m.module().microbatch_size = 2;
+  Value* logits = m.Op("MatMul", {m.Input({2, 7, 3}), m.Parameter({3, 5})});
+  logits->batch_axis = 0;
+  Value* other = m.Op("Exp", {m.Input({4})});
+  m.graph().outputs = {logits, other};
+  CompileOptions options;
+  options.label_smoothing = 0.125;
+  options.ignore_index = 3;
+  options.microbatches = 6;
+  options.replicas = 2;
+  ASSERT_TRUE(BuildTraining(m.module(), options).ok());
+
+  const Value* labels = m.graph().FindValue("labels");
+  ASSERT_NE(labels, nullptr);
+  EXPECT_EQ(labels->kind(), ValueKind::kInput);
+  EXPECT_EQ(labels->type, (TensorType{DType::kInt64, {2, 7}}));
+  EXPECT_EQ(labels->batch_axis, 0);
+  const Training& training = m.module().training;
+  const Node* helper = training.loss_sum->producer()->input(1)->producer();
+  EXPECT_TRUE(helper->Is("SoftmaxCrossEntropy", kPipecDomain));
+  EXPECT_EQ(helper->attributes.Int("axis"), 2);
+  EXPECT_EQ(helper->attributes.Int("ignore_index"), 3);
+  EXPECT_EQ(helper->attributes.Float("label_smoothing"), 0.125f);
+  EXPECT_EQ(training.loss_weight->producer()->input(1), helper->output(1));
+  ASSERT_NE(training.correct, nullptr);
+  EXPECT_EQ(training.correct->producer()->attributes.Int("eval_only"), 1);
+  EXPECT_EQ(training.correct->producer()->input(1)->producer()->attributes.Int("eval_only"), 1);
+  EXPECT_EQ(training.gradient_scales.at(0)->attributes.Float("weight"), 12);
+  EXPECT_THAT(m.graph().outputs, IsEmpty());
+  EXPECT_EQ(m.graph().FindValue("Exp"), nullptr);
+  EXPECT_THAT(m.module().notes, UnorderedElementsAre(HasSubstr("loss: cross-entropy of output 'MatMul'"),
+                                                     HasSubstr("outputs Exp")));
+}
+
+// Import spells a mean cross-entropy as sum / weight: over microbatches both are added up before the
+// division.
+TEST(TrainingPassesTest, OwnMeanIsTakenApart) {
+  SmallModel m(DType::kFloat32);
+  Value* logits = m.Op("MatMul", {m.Input({4, 3}), m.Parameter({3, 5})});
+  auto parts =
+      m.Ops("SoftmaxCrossEntropy", {logits, m.Ints({4}, {0, 1, 2, 3})},
+            {{"axis", int64_t{1}}, {"reduction", std::string("sum")}, {"ignore_index", int64_t{-100}}},
+            kPipecDomain, 3);
+  m.graph().outputs = {m.Op("Identity", {m.Op("Div", {parts[0], parts[1]})})};
+  ASSERT_TRUE(BuildTraining(m.module()).ok());
+  const Training& training = m.module().training;
+  EXPECT_EQ(training.loss_sum->producer()->input(1), parts[0]);
+  EXPECT_EQ(training.loss_weight->producer()->input(1), parts[1]);
+  EXPECT_NE(training.correct, nullptr);
+  EXPECT_EQ(m.graph().FindValue("Div"), nullptr);
+}
+
+TEST(TrainingPassesTest, MseAndBceTakeLabelsOfTheOutputsType) {
+  SmallModel mse;
+  mse.graph().outputs = {mse.Op("Mul", {mse.Input({2, 3}), mse.Parameter({3})})};
+  CompileOptions options;
+  options.loss = "mse";
+  ASSERT_TRUE(BuildTraining(mse.module(), options).ok());
+  EXPECT_EQ(mse.graph().FindValue("labels")->type, (TensorType{DType::kFloat64, {2, 3}}));
+  EXPECT_EQ(mse.module().training.correct, nullptr);
+
+  SmallModel bce;
+  Value* logits = bce.Op("Mul", {bce.Input({2, 3}), bce.Parameter({3})});
+  bce.graph().outputs = {bce.Op("Sigmoid", {logits})};
+  options.loss = "bce";
+  ASSERT_TRUE(BuildTraining(bce.module(), options).ok());
+  EXPECT_EQ(bce.module().training.loss_sum->producer()->input(1)->producer()->input(0), logits);
+  EXPECT_EQ(bce.graph().FindValue("Sigmoid"), nullptr);
+}
+
+TEST(TrainingPassesTest, LossesThatAreNoneAreRefused) {
+  const auto message = [](auto build, const std::string& loss) {
+    SmallModel m;
+    build(m);
+    CompileOptions options;
+    options.loss = loss;
+    const absl::Status status = BuildTraining(m.module(), options);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return std::string(status.message());
+  };
+  const auto matrix = [](SmallModel& m) {
+    m.graph().outputs = {m.Op("Mul", {m.Input({2, 3}), m.Parameter({3})})};
+  };
+  EXPECT_THAT(message(matrix, "output:Mul"),
+              HasSubstr("output 'Mul' is float64[2,3], but a loss is a float of one element"));
+  EXPECT_THAT(message(matrix, "output:loss"),
+              HasSubstr("names no output of the model, which has outputs 'Mul' float64[2,3]"));
+  EXPECT_THAT(message(matrix, "hinge"), HasSubstr("there are auto, output:NAME"));
+  EXPECT_THAT(message([](SmallModel& m) { MakeLoss(m, m.Op("Exp", {m.Input({3})})); }, "auto"),
+              HasSubstr("depends on no parameter"));
+  EXPECT_THAT(message([](SmallModel& m) { m.graph().outputs = {m.Op("Shape", {m.Parameter({3})})}; }, "auto"),
+              HasSubstr("needs a float output"));
+  EXPECT_THAT(message(
+                  [](SmallModel& m) {
+                    Value* labels = m.Input({2});
+                    m.graph().Rename(labels, "labels");
+                    m.graph().outputs = {m.Op("Mul", {labels, m.Parameter({2})})};
+                  },
+                  "mse"),
+              HasSubstr("the model has a value of that name"));
+  EXPECT_THAT(message(
+                  [](SmallModel& m) {
+                    Value* h = m.Op("Floor", {m.Parameter({3})});
+                    MakeLoss(m, m.Op("Mul", {m.Input({3}), h}));
+                  },
+                  "auto"),
+              HasSubstr("no gradient reaches a parameter"));
+}
+
+TEST(TrainingPassesTest, EveryOptimizerHasPyTorchsStates) {
+  const std::vector<std::tuple<std::string, std::string, std::vector<std::string>>> expected = {
+      {"sgd", "Sgd", {}},
+      {"momentum", "Momentum", {"p.momentum_buffer"}},
+      {"nesterov", "Momentum", {"p.momentum_buffer"}},
+      {"adam", "Adam", {"p.exp_avg", "p.exp_avg_sq"}},
+      {"adamw", "Adam", {"p.exp_avg", "p.exp_avg_sq"}},
+      {"adagrad", "Adagrad", {"p.sum"}},
+  };
+  for (const auto& [name, op, states] : expected) {
+    SmallModel m;
+    MakeLoss(m, m.Op("Mul", {m.Input({3}), m.Parameter({3})}));
+    CompileOptions options;
+    options.optimizer = name;
+    ASSERT_TRUE(BuildTraining(m.module(), options).ok());
+    const TrainedParameter& trained = m.module().training.parameters.at(0);
+    EXPECT_EQ(trained.updates.at(0)->op(), op);
+    EXPECT_EQ(trained.updates[0]->attributes.Int("nesterov"), name == "nesterov");
+    EXPECT_EQ(trained.updates[0]->attributes.Int("decoupled"), name == "adamw");
+    std::vector<std::string> names;
+    for (const Value* state : trained.states.at(0)) names.push_back(state->name());
+    EXPECT_EQ(names, states);
+    NodeSpec spec{.op = op, .domain = kPipecDomain, .attributes = trained.updates[0]->attributes};
+    spec.inputs.assign(trained.updates[0]->inputs().begin(), trained.updates[0]->inputs().end());
+    EXPECT_TRUE(InferTypes(spec, static_cast<int>(states.size()) + 1).ok());
+  }
+  SmallModel m;
+  MakeLoss(m, m.Op("Mul", {m.Input({3}), m.Parameter({3})}));
+  CompileOptions options;
+  options.optimizer = "adan";
+  EXPECT_THAT(BuildTraining(m.module(), options).message(), HasSubstr("there are sgd, momentum"));
+}
+
+}  // namespace
+}  // namespace pipec
