@@ -1,0 +1,44 @@
+// How long pipec takes, and how much memory: preset gpt-3 without weights, 8 ranks x 4 stages, M = 13,
+// interleaved, training; and how both grow with the number of layers.
+#include <cstdio>
+#include <map>
+
+#include "tests/bench/run_program.h"
+
+namespace pipec::bench {
+namespace {
+
+constexpr int kRepeats = 3;
+
+Outcome Compile(const std::string& model) {
+  Outcome best;
+  for (int k = 0; k < kRepeats; ++k) {
+    Outcome outcome =
+        MustRun({"pipec", model, "--stages=8", "--virtual-stages=4", "--microbatches=13",
+                 "--schedule=interleaved", "--device=h200", "--memory=8TB", "--dry-run", "--json"});
+    if (k == 0 || outcome.seconds < best.seconds) best = outcome;
+  }
+  return best;
+}
+
+void Run() {
+  const ScratchFolder folder;
+  std::map<int, Outcome> by_layers;
+  for (int layers : {24, 96, 384}) {
+    const std::string model = folder / "gpt.onnx";
+    MustRun({"make-model", "gpt", "--preset=gpt-3", "--layers=" + std::to_string(layers), "--no-weights",
+             "-o", model});
+    by_layers[layers] = Compile(model);
+    std::printf("compile_seconds_%d_layers %.3f s\n", layers, by_layers[layers].seconds);
+    std::printf("compile_peak_memory_%d_layers %.1f MB\n", layers, by_layers[layers].peak_bytes * 1e-6);
+  }
+  // 1 if the time of a layer does not depend on how many there are.
+  std::printf("compile_growth %.3f ratio\n", by_layers[384].seconds / by_layers[96].seconds / 4);
+  std::printf("compile_peak_memory %.1f MB\n", by_layers[96].peak_bytes * 1e-6);
+  std::printf("compile_seconds %.3f s\n", by_layers[96].seconds);
+}
+
+}  // namespace
+}  // namespace pipec::bench
+
+int main() { pipec::bench::Run(); }

@@ -1,0 +1,146 @@
+"""What pipec refuses: exit 1, one message that names the fault and what would help, nothing written."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from pipec_testing import Case, Weights, main, model_text
+
+WIDTH = 8
+
+
+def mlp(layers=3, batch="4", last=None, opset=21, extra_nodes=(), outputs=None):
+    weights, initializers, nodes, x = Weights(), [], [], "x"
+    for i in range(layers):
+        initializers.append(weights.tensor(f"w{i}", WIDTH, WIDTH))
+        nodes += [f"h{i} = MatMul({x}, w{i})", f"r{i} = Relu(h{i})"]
+        x = f"r{i}"
+    nodes += list(extra_nodes)
+    return model_text([f"float[{batch},{WIDTH}] x"], outputs or [f"float[{batch},{WIDTH}] {x}"], initializers, nodes, opset)
+
+
+class BadModels(Case):
+    def refuses(self, model, *flags, names):
+        """One line on stderr that holds each of `names`, and no plan."""
+        message = self.compile(model, *flags, expect=1)
+        self.assertEqual(len(message.strip().splitlines()), 1, message)
+        for name in names:
+            self.assertIn(name, message)
+        self.assertEqual([entry.name for entry in self.folder.iterdir() if entry.name.startswith("plan")], [])
+        return message
+
+    def test_not_onnx(self):
+        self.refuses(self.write("cat.onnx", "this is no model"), names=["cat.onnx"])
+
+    def test_empty(self):
+        self.refuses(self.write("empty.onnx", ""), names=["empty.onnx"])
+
+    def test_text_with_a_syntax_error(self):
+        self.refuses(self.write("bad.onnxtxt", mlp().replace("Relu(", "Relu((")), names=["bad.onnxtxt"])
+
+    def test_truncated(self):
+        self.run_tool("make-model", "mlp", "-o", "model.onnx")
+        whole = (self.folder / "model.onnx").read_bytes()
+        for length in (10, len(whole) // 2, len(whole) - 1):
+            path = self.folder / "cut.onnx"
+            path.write_bytes(whole[:length])
+            self.refuses(path, names=["cut.onnx"])
+
+    def test_absent(self):
+        self.refuses(self.folder / "absent.onnx", names=["absent.onnx"])
+
+    def test_unknown_op(self):
+        model = mlp(extra_nodes=["[oops] y = Frobnicate(r2)"], outputs=[f"float[4,{WIDTH}] y"])
+        self.refuses(self.write("model.onnxtxt", model), names=["Frobnicate", "21"])
+
+    def test_unknown_domain(self):
+        model = mlp(extra_nodes=["y = com.example.Special(r2)"], outputs=[f"float[4,{WIDTH}] y"])
+        model = model.replace('["" : 21]', '["" : 21, "com.example" : 3]')
+        self.refuses(self.write("model.onnxtxt", model), names=["Special", "com.example"])
+
+    def test_opset_from_the_future(self):
+        self.refuses(self.write("model.onnxtxt", mlp(opset=999)), names=["999"])
+
+    def test_unbound_dimension_names_the_flag(self):
+        model = model_text([f"float[4,L,{WIDTH}] x"], [f"float[4,L,{WIDTH}] y"], [Weights().tensor("w", WIDTH, WIDTH)],
+                           ["h = MatMul(x, w)", "y = Relu(h)"])
+        path = self.write("model.onnxtxt", model)
+        self.refuses(path, names=["L", "--dim"])
+        self.compile(path, "--dim", "L=2", "--stages=2")
+
+    def test_dimension_that_does_not_exist(self):
+        self.refuses(self.write("model.onnxtxt", mlp(batch="N")), "--dim=M=4", names=["M"])
+
+    def test_more_stages_than_can_be_cut(self):
+        message = self.refuses(self.write("model.onnxtxt", mlp()), "--stages=50", names=["50", "at most"])
+        most = int(message.split("at most ")[1].split()[0].rstrip(",.;"))
+        self.compile(self.folder / "model.onnxtxt", f"--stages={most}")
+
+    def test_batch_that_does_not_divide_names_the_nearest(self):
+        path = self.write("model.onnxtxt", mlp(batch="N"))
+        self.refuses(path, "--batch=10", "--microbatches=4", names=["--batch=10", "--batch=8", "--microbatches=5"])
+        self.compile(path, "--batch=10", "--microbatches=5")
+
+    def test_batch_that_is_not_the_models(self):
+        self.refuses(self.write("model.onnxtxt", mlp(batch="4")), "--batch=12", "--microbatches=4", names=["4"])
+
+    def test_interleaved_microbatches_name_the_nearest(self):
+        path = self.write("model.onnxtxt", mlp(layers=12))
+        self.refuses(path, "--stages=4", "--schedule=interleaved", "--virtual-stages=2", "--microbatches=9", names=["9"])
+        self.compile(path, "--stages=4", "--schedule=interleaved", "--virtual-stages=2", "--microbatches=10")
+
+    def test_loss_that_is_not_a_scalar(self):
+        self.refuses(self.write("model.onnxtxt", mlp()), "--loss=output:r2", names=["r2", "scalar"])
+
+    def test_loss_that_does_not_exist(self):
+        self.refuses(self.write("model.onnxtxt", mlp()), "--loss=output:los", names=["los"])
+
+    def test_loss_that_depends_on_no_parameter(self):
+        model = model_text([f"float[4,{WIDTH}] x"], ["float y"], [], ["y = ReduceMean<keepdims=0>(x)"])
+        self.refuses(self.write("model.onnxtxt", model), "--stages=1", names=["parameter"])
+
+    def test_regex_that_matches_nothing_and_one_that_is_none(self):
+        path = self.write("model.onnxtxt", mlp())
+        self.refuses(path, "--train=nothing.*", names=["--train"])
+        self.refuses(path, "--freeze=(", names=["--freeze"])
+
+    def test_model_larger_than_the_device_names_the_least_memory(self):
+        self.run_tool("make-model", "gpt", "--preset=gpt-3", "--layers=24", "--no-weights", "-o", "large.onnx")
+        done = self.run_tool("pipec", "large.onnx", "--device=h200", "--stages=8", "--dry-run", expect=1)
+        self.assertIn("--memory", done.stderr)
+
+    def test_weights_that_do_not_exist(self):
+        self.run_tool("make-model", "mlp", "--no-weights", "-o", "model.onnx")
+        self.refuses(self.folder / "model.onnx", names=["model.onnx.data"])
+        self.run_tool("pipec", "model.onnx", "--dry-run")
+
+    def test_folder_that_is_no_plan_is_left_alone(self):
+        mine = self.folder / "mine"
+        mine.mkdir()
+        (mine / "letter.txt").write_text("dear")
+        done = self.run_tool("pipec", self.write("model.onnxtxt", mlp()), "-o", mine, expect=1)
+        self.assertIn("mine", done.stderr)
+        self.assertEqual([(entry.name, entry.read_text()) for entry in mine.iterdir()], [("letter.txt", "dear")])
+
+    def test_plan_is_replaced_whole(self):
+        path = self.write("model.onnxtxt", mlp())
+        self.run_tool("pipec", path, "--stages=3", "-o", "a.plan")
+        self.run_tool("pipec", path, "--stages=2", "-o", "a.plan")
+        self.assertEqual(len(list((self.folder / "a.plan").glob("rank-*.plan"))), 2)
+
+    def test_refusal_leaves_the_older_plan(self):
+        path = self.write("model.onnxtxt", mlp())
+        self.run_tool("pipec", path, "--stages=2", "-o", "a.plan")
+        before = {entry.name: entry.read_bytes() for entry in (self.folder / "a.plan").iterdir() if entry.is_file()}
+        self.run_tool("pipec", path, "--stages=50", "-o", "a.plan", expect=1)
+        after = {entry.name: entry.read_bytes() for entry in (self.folder / "a.plan").iterdir() if entry.is_file()}
+        self.assertEqual(after, before)
+
+    def test_all_mistakes_of_a_call_at_once(self):
+        done = self.run_tool("pipec", "--stagse=2", "--schedule=1f2b", "--optimizer=sdg", "--microbatches=0", "x.onnx", expect=2)
+        for word in ("--stagse", "--stages", "gpipe", "momentum", "--microbatches"):
+            self.assertIn(word, done.stderr)
+
+
+if __name__ == "__main__":
+    main()

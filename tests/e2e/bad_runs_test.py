@@ -1,0 +1,154 @@
+"""What piperun refuses: exit 1, a message that names the fault; and what a full disk leaves behind: nothing."""
+
+import json
+import math
+import pathlib
+import resource
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from pipec_testing import BIN, TIMEOUT, Case, Weights, main, write_npz
+
+CLASSES, INPUTS, BATCH = 10, 16, 8
+
+
+class BadRuns(Case):
+    def setUp(self):
+        super().setUp()
+        self.run_tool("make-model", "mlp", f"--inputs={INPUTS}", "--hidden=16", "--batch=2", "-o", "model.onnx")
+        self.plan = self.compile("model.onnx", "--stages=2", f"--batch={BATCH}", "--microbatches=4")
+
+    def data(self, **changes):
+        values = Weights(5).random
+        arrays = {"x": ("float32", (BATCH, INPUTS), [values.gauss(0, 1) for _ in range(BATCH * INPUTS)]),
+                  "labels": ("int64", (BATCH,), [values.randrange(CLASSES) for _ in range(BATCH)])}
+        arrays.update(changes)
+        path = self.folder / "data.npz"
+        write_npz(path, {name: array for name, array in arrays.items() if array})
+        return path
+
+    def fails(self, *flags, names, plan=None):
+        done = self.run_tool("piperun", plan or self.plan, "--threads=1", "--timeout=20", "--export=out", *flags, expect=1)
+        for name in names:
+            self.assertIn(name, done.stderr)
+        self.assertFalse((self.folder / "out").exists(), "a failed run left an export")
+        return done.stderr
+
+    def test_good_data_trains(self):
+        self.run_tool("piperun", self.plan, f"--data={self.data()}", "--threads=1")
+
+    def test_data_is_required(self):
+        self.run_tool("piperun", self.plan, expect=2)
+
+    def test_label_out_of_range(self):
+        for label in (CLASSES, -1):
+            labels = [0] * BATCH
+            labels[5] = label
+            self.fails(f"--data={self.data(labels=('int64', (BATCH,), labels))}", names=["labels", str(label)])
+
+    def test_missing_input(self):
+        self.fails(f"--data={self.data(x=None)}", names=["x"])
+        self.fails(f"--data={self.data(labels=None)}", names=["labels"])
+
+    def test_wrong_shape(self):
+        wrong = ("float32", (BATCH, INPUTS + 1), [0.0] * (BATCH * (INPUTS + 1)))
+        self.fails(f"--data={self.data(x=wrong)}", names=["x", str(INPUTS + 1), str(INPUTS)])
+
+    def test_wrong_type(self):
+        self.fails(f"--data={self.data(x=('int64', (BATCH, INPUTS), [0] * (BATCH * INPUTS)))}", names=["x", "int64", "float32"])
+
+    def test_different_numbers_of_samples(self):
+        self.fails(f"--data={self.data(labels=('int64', (BATCH - 1,), [0] * (BATCH - 1)))}", names=["labels"])
+
+    def test_fewer_samples_than_a_batch(self):
+        few = {"x": ("float32", (3, INPUTS), [0.0] * (3 * INPUTS)), "labels": ("int64", (3,), [0] * 3)}
+        self.fails(f"--data={self.data(**few)}", names=["3", str(BATCH)])
+
+    def test_data_that_does_not_exist_or_is_no_npz(self):
+        self.fails("--data=absent.npz", names=["absent.npz"])
+        self.fails(f"--data={self.write('junk.npz', 'junk')}", names=["junk.npz"])
+
+    def test_nan_loss_names_step_and_stage(self):
+        x = [0.0] * (BATCH * INPUTS)
+        x[7] = math.nan
+        self.fails(f"--data={self.data(x=('float32', (BATCH, INPUTS), x))}", names=["step", "nan"])
+
+    def test_edited_plan(self):
+        path = self.plan / "rank-001.plan"
+        original = path.read_bytes()
+        edited = bytearray(original)
+        edited[len(edited) // 2] ^= 0x10
+        for contents in (bytes(edited), original[:100], original + b"x", b""):
+            path.write_bytes(contents)
+            self.fails("--data=synthetic", "--steps=1", names=["rank-001.plan"])
+        path.unlink()
+        self.fails("--data=synthetic", "--steps=1", names=["rank-001.plan"])
+
+    def test_edited_manifest(self):
+        path = self.plan / "manifest.json"
+        manifest = json.loads(path.read_text())
+        manifest["microbatches"] = manifest["microbatches"] + 1
+        path.write_text(json.dumps(manifest))
+        self.fails("--data=synthetic", "--steps=1", names=["microbatches"])
+        path.write_text("{")
+        self.fails("--data=synthetic", "--steps=1", names=["manifest.json"])
+
+    def test_not_a_plan(self):
+        (self.folder / "folder").mkdir()
+        self.fails("--data=synthetic", plan=self.folder / "folder", names=["folder"])
+        self.fails("--data=synthetic", plan=self.folder / "absent", names=["absent"])
+
+    def test_export_over_something_else(self):
+        mine = self.folder / "mine"
+        mine.mkdir()
+        (mine / "letter.txt").write_text("dear")
+        done = self.run_tool("piperun", self.plan, "--data=synthetic", "--steps=1", "--threads=1", "--export=mine", expect=1)
+        self.assertIn("mine", done.stderr)
+        self.assertEqual([entry.name for entry in mine.iterdir()], ["letter.txt"])
+
+
+class FullDisk(Case):
+    """A disk that takes no more is played by a limit on the size of files."""
+
+    def run_limited(self, tool, *args, limit):
+        def preexec():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+        # Python ignores SIGXFSZ, and so shall the tool: the write then fails as on a full disk.
+        return subprocess.run([str(BIN / tool), *args], capture_output=True, text=True, timeout=TIMEOUT, cwd=self.folder,
+                              preexec_fn=preexec, restore_signals=False, stdin=subprocess.DEVNULL)
+
+    def setUp(self):
+        super().setUp()
+        self.run_tool("make-model", "mlp", "--hidden=256", "--inputs=256", "-o", "model.onnx")
+        self.before = sorted(entry.name for entry in self.folder.iterdir())
+
+    def names(self):
+        return sorted(entry.name for entry in self.folder.iterdir())
+
+    def test_compile(self):
+        done = self.run_limited("pipec", "model.onnx", "--stages=2", "-o", "a.plan", limit=100_000)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("a.plan", done.stderr)
+        self.assertEqual(self.names(), self.before)
+
+    def test_compile_over_an_older_plan(self):
+        self.run_tool("pipec", "model.onnx", "--stages=2", "-o", "a.plan")
+        before = {path.name: path.read_bytes() for path in (self.folder / "a.plan").rglob("*") if path.is_file()}
+        done = self.run_limited("pipec", "model.onnx", "--stages=3", "-o", "a.plan", limit=100_000)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        after = {path.name: path.read_bytes() for path in (self.folder / "a.plan").rglob("*") if path.is_file()}
+        self.assertEqual(after, before)
+
+    def test_export(self):
+        self.run_tool("pipec", "model.onnx", "--stages=2", "-o", "a.plan")
+        before = self.names()
+        done = self.run_limited("piperun", "a.plan", "--data=synthetic", "--steps=1", "--threads=1", "--export=out", limit=100_000)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("out", done.stderr)
+        self.assertEqual(self.names(), before)
+
+
+if __name__ == "__main__":
+    main()
