@@ -10,9 +10,11 @@ namespace {
 
 // The first of wanted, wanted_1, wanted_2, ... that is not in `taken`; counters make this linear in total.
 template <typename Taken>
-std::string Unique(absl::string_view wanted, const Taken& taken, absl::flat_hash_map<std::string, int>& counters) {
+std::string Unique(absl::string_view wanted, const Taken& taken,
+                   absl::flat_hash_map<std::string, int>& counters) {
   std::string name(wanted);
-  while (name.empty() || taken.contains(name)) name = absl::StrCat(wanted, "_", ++counters[std::string(wanted)]);
+  while (name.empty() || taken.contains(name))
+    name = absl::StrCat(wanted, "_", ++counters[std::string(wanted)]);
   return name;
 }
 
@@ -21,9 +23,17 @@ std::string Unique(absl::string_view wanted, const Taken& taken, absl::flat_hash
 char Letter(Kind kind) { return "FIWU"[static_cast<int>(kind)]; }
 
 void Node::SetInput(int i, Value* value) {
-  if (Value* old = inputs_[i]) graph_->RemoveUse(old, {this, i});
-  inputs_[i] = value;
-  if (value) value->uses_.push_back({this, i});
+  Graph::RemoveUse(this, i);
+  Graph::AddUse(this, i, value);
+}
+
+void Node::Become(absl::string_view op, absl::string_view domain, std::vector<Value*> inputs) {
+  for (int i = 0; i < inputs_.size(); ++i) Graph::RemoveUse(this, i);
+  op_ = std::string(op);
+  domain_ = std::string(domain);
+  inputs_.assign(inputs.size(), nullptr);
+  use_places_.assign(inputs.size(), -1);
+  for (int i = 0; i < inputs.size(); ++i) Graph::AddUse(this, i, inputs[i]);
 }
 
 Node* Node::next() const {
@@ -37,8 +47,12 @@ Node* Node::previous() const {
 
 Graph::~Graph() = default;
 
-std::string Graph::UniqueValueName(absl::string_view wanted) { return Unique(wanted, value_names_, name_counters_); }
-std::string Graph::UniqueNodeName(absl::string_view wanted) { return Unique(wanted, node_names_, name_counters_); }
+std::string Graph::UniqueValueName(absl::string_view wanted) {
+  return Unique(wanted, value_names_, name_counters_);
+}
+std::string Graph::UniqueNodeName(absl::string_view wanted) {
+  return Unique(wanted, node_names_, name_counters_);
+}
 
 Value* Graph::AddValue(ValueKind kind, absl::string_view name, TensorType type) {
   auto value = std::unique_ptr<Value>(new Value);
@@ -74,10 +88,9 @@ Node* Graph::AddNode(NodeSpec spec, Node* before) {
   node->origin = spec.origin;
   node_names_[node->name_] = node;
   node->position_ = nodes_.insert(before ? before->position_ : nodes_.end(), std::move(owned));
-  node->inputs_ = std::move(spec.inputs);
-  for (int i = 0; i < node->inputs_.size(); ++i) {
-    if (Value* input = node->inputs_[i]) input->uses_.push_back({node, i});
-  }
+  node->inputs_.assign(spec.inputs.size(), nullptr);
+  node->use_places_.assign(spec.inputs.size(), -1);
+  for (int i = 0; i < spec.inputs.size(); ++i) AddUse(node, i, spec.inputs[i]);
   for (int i = 0; i < spec.outputs.size(); ++i) {
     if (spec.outputs[i].dtype == DType::kUndefined) {
       node->outputs_.push_back(nullptr);
@@ -100,24 +113,37 @@ Value* Graph::AddOutput(Node* node, TensorType type, absl::string_view name) {
   return value;
 }
 
-void Graph::RemoveUse(Value* value, Use use) {
-  auto it = std::find(value->uses_.begin(), value->uses_.end(), use);
-  assert(it != value->uses_.end());
-  value->uses_.erase(it);
+void Graph::AddUse(Node* node, int index, Value* value) {
+  node->inputs_[index] = value;
+  if (!value) return;
+  node->use_places_[index] = static_cast<int>(value->uses_.size());
+  value->uses_.push_back({node, index});
+}
+
+// The last use takes the place of the one that goes: constant time, also for a constant with thousands of
+// uses.
+void Graph::RemoveUse(Node* node, int index) {
+  Value* value = node->inputs_[index];
+  if (!value) return;
+  const int place = node->use_places_[index];
+  const Use last = value->uses_.back();
+  value->uses_[place] = last;
+  last.node->use_places_[last.index] = place;
+  value->uses_.pop_back();
+  node->inputs_[index] = nullptr;
 }
 
 void Graph::ReplaceAllUses(Value* from, Value* to) {
   std::vector<Use> uses = std::move(from->uses_);
   from->uses_.clear();
   for (const Use& use : uses) {
-    use.node->inputs_[use.index] = to;
-    to->uses_.push_back(use);
+    AddUse(use.node, use.index, to);
   }
   std::replace(outputs.begin(), outputs.end(), from, to);
 }
 
 void Graph::Erase(Node* node) {
-  for (int i = 0; i < node->inputs_.size(); ++i) node->SetInput(i, nullptr);
+  for (int i = 0; i < node->inputs_.size(); ++i) RemoveUse(node, i);
   for (Value* output : node->outputs_) {
     if (!output) continue;
     assert(output->uses_.empty());

@@ -93,7 +93,9 @@ class Node {
 
   const std::string& op() const { return op_; }
   const std::string& domain() const { return domain_; }
-  bool Is(absl::string_view op, absl::string_view domain = "") const { return op_ == op && domain_ == domain; }
+  bool Is(absl::string_view op, absl::string_view domain = "") const {
+    return op_ == op && domain_ == domain;
+  }
   // The model's name for the node, or one made from its op; unique within the graph.
   const std::string& name() const { return name_; }
 
@@ -104,6 +106,8 @@ class Node {
   Value* input(int i) const { return i < inputs_.size() ? inputs_[i] : nullptr; }
   Value* output(int i) const { return i < outputs_.size() ? outputs_[i] : nullptr; }
   void SetInput(int i, Value* value);
+  // Another op with other operands in the same place: name, attributes and results stay what they are.
+  void Become(absl::string_view op, absl::string_view domain, std::vector<Value*> inputs);
 
   // Neighbours in execution order; null at the ends.
   Node* next() const;
@@ -125,6 +129,7 @@ class Node {
   Node() = default;
   std::string op_, domain_, name_;
   std::vector<Value*> inputs_, outputs_;
+  std::vector<int> use_places_;  // input i is entry use_places_[i] of its value's uses
   Graph* graph_ = nullptr;
   std::list<std::unique_ptr<Node>>::iterator position_;
 };
@@ -192,7 +197,8 @@ class Graph {
   friend class Node;
   std::string UniqueValueName(absl::string_view wanted);
   std::string UniqueNodeName(absl::string_view wanted);
-  void RemoveUse(Value* value, Use use);
+  static void AddUse(Node* node, int index, Value* value);
+  static void RemoveUse(Node* node, int index);
 
   std::list<std::unique_ptr<Node>> nodes_;
   std::list<std::unique_ptr<Value>> values_;

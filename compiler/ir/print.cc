@@ -24,12 +24,18 @@ std::string Elements(absl::string_view bytes, int count) {
 std::string Contents(DType dtype, int64_t elements, absl::string_view bytes) {
   if (elements > kShownElements) return "";
   switch (dtype) {
-    case DType::kFloat32: return absl::StrCat(" = {", Elements<float>(bytes, elements), "}");
-    case DType::kFloat64: return absl::StrCat(" = {", Elements<double>(bytes, elements), "}");
-    case DType::kInt64: return absl::StrCat(" = {", Elements<int64_t>(bytes, elements), "}");
-    case DType::kInt32: return absl::StrCat(" = {", Elements<int32_t>(bytes, elements), "}");
-    case DType::kBool: return absl::StrCat(" = {", Elements<uint8_t>(bytes, elements), "}");
-    default: return "";
+    case DType::kFloat32:
+      return absl::StrCat(" = {", Elements<float>(bytes, elements), "}");
+    case DType::kFloat64:
+      return absl::StrCat(" = {", Elements<double>(bytes, elements), "}");
+    case DType::kInt64:
+      return absl::StrCat(" = {", Elements<int64_t>(bytes, elements), "}");
+    case DType::kInt32:
+      return absl::StrCat(" = {", Elements<int32_t>(bytes, elements), "}");
+    case DType::kBool:
+      return absl::StrCat(" = {", Elements<uint8_t>(bytes, elements), "}");
+    default:
+      return "";
   }
 }
 
@@ -43,8 +49,12 @@ struct AttributePrinter {
   std::string operator()(int64_t v) const { return absl::StrCat(v); }
   std::string operator()(float v) const { return absl::StrCat(v); }
   std::string operator()(const std::string& v) const { return absl::StrCat("\"", v, "\""); }
-  std::string operator()(const std::vector<int64_t>& v) const { return absl::StrCat("[", absl::StrJoin(v, ", "), "]"); }
-  std::string operator()(const std::vector<float>& v) const { return absl::StrCat("[", absl::StrJoin(v, ", "), "]"); }
+  std::string operator()(const std::vector<int64_t>& v) const {
+    return absl::StrCat("[", absl::StrJoin(v, ", "), "]");
+  }
+  std::string operator()(const std::vector<float>& v) const {
+    return absl::StrCat("[", absl::StrJoin(v, ", "), "]");
+  }
   std::string operator()(const std::vector<std::string>& v) const {
     return absl::StrCat("[\"", absl::StrJoin(v, "\", \""), "\"]");
   }
@@ -60,14 +70,21 @@ std::string Print(const Node& node, bool staged) {
   } else if (node.kind != Kind::kF) {
     absl::StrAppend(&line, std::string(1, Letter(node.kind)), " ");
   }
-  absl::StrAppend(&line, absl::StrJoin(node.outputs(), ", ", [](std::string* out, const Value* v) { out->append(Typed(v)); }));
-  absl::StrAppend(&line, " = ", node.domain().empty() ? "" : absl::StrCat(node.domain(), "::"), node.op(), "(",
-                  absl::StrJoin(node.inputs(), ", ", [](std::string* out, const Value* v) { out->append(v ? v->name() : "-"); }),
+  absl::StrAppend(&line, absl::StrJoin(node.outputs(), ", ",
+                                       [](std::string* out, const Value* v) { out->append(Typed(v)); }));
+  absl::StrAppend(&line, " = ", node.domain().empty() ? "" : absl::StrCat(node.domain(), "::"), node.op(),
+                  "(",
+                  absl::StrJoin(node.inputs(), ", ",
+                                [](std::string* out, const Value* v) { out->append(v ? v->name() : "-"); }),
                   ")");
   if (!node.attributes.empty()) {
-    absl::StrAppend(&line, " {", absl::StrJoin(node.attributes, ", ", [](std::string* out, const auto& attribute) {
-                      absl::StrAppend(out, attribute.first, "=", std::visit(AttributePrinter(), attribute.second));
-                    }), "}");
+    absl::StrAppend(&line, " {",
+                    absl::StrJoin(node.attributes, ", ",
+                                  [](std::string* out, const auto& attribute) {
+                                    absl::StrAppend(out, attribute.first, "=",
+                                                    std::visit(AttributePrinter(), attribute.second));
+                                  }),
+                    "}");
   }
   absl::StrAppend(&line, "\n");
   return line;
@@ -100,41 +117,48 @@ void PrintTraining(const Training& training, std::string& out) {
   named("correct", training.correct);
   named("predictions", training.predictions);
   for (const TrainedParameter& trained : training.parameters) {
-    absl::StrAppend(&out, "trained ", trained.parameter->name(), " <- ",
-                    absl::StrJoin(trained.accumulated, " + ",
-                                  [](std::string* text, const Value* v) { text->append(v ? v->name() : "-"); }),
-                    "\n");
+    absl::StrAppend(
+        &out, "trained ", trained.parameter->name(), " <- ",
+        absl::StrJoin(trained.accumulated, " + ",
+                      [](std::string* text, const Value* v) { text->append(v ? v->name() : "-"); }),
+        "\n");
   }
 }
 
 void PrintStages(const Module& module, std::string& out) {
-  for (int s = 0; s < module.stages.size(); ++s) absl::StrAppend(&out, "stage ", s, " on rank ", module.stages[s].rank, "\n");
+  for (int s = 0; s < module.stages.size(); ++s)
+    absl::StrAppend(&out, "stage ", s, " on rank ", module.stages[s].rank, "\n");
   constexpr const char* kKinds[] = {"activation", "gradient", "tied", "norm"};
   for (const Message& message : module.messages) {
-    absl::StrAppend(&out, "message ", kKinds[static_cast<int>(message.kind)], " ", message.from_stage, ">", message.to_stage, ": ",
-                    message.node->name(), "\n");
+    absl::StrAppend(&out, "message ", kKinds[static_cast<int>(message.kind)], " ", message.from_stage, ">",
+                    message.to_stage, ": ", message.node->name(), "\n");
   }
 }
 
 void PrintSchedule(absl::string_view what, const Schedule& schedule, std::string& out) {
   for (int r = 0; r < schedule.ranks.size(); ++r) {
-    absl::StrAppend(&out, what, " rank ", r, ": ",
-                    absl::StrJoin(schedule.ranks[r], " ",
-                                  [](std::string* text, const Action& action) { text->append(ToString(action)); }),
-                    "\n");
+    absl::StrAppend(
+        &out, what, " rank ", r, ": ",
+        absl::StrJoin(schedule.ranks[r], " ",
+                      [](std::string* text, const Action& action) { text->append(ToString(action)); }),
+        "\n");
   }
 }
 
 void PrintMemory(const std::vector<RankMemory>& memory, std::string& out) {
   for (int r = 0; r < memory.size(); ++r) {
-    absl::StrAppend(&out, "memory rank ", r, ": ", memory[r].arena_bytes, " bytes, lower bound ", memory[r].lower_bound, "\n");
+    absl::StrAppend(&out, "memory rank ", r, ": ", memory[r].arena_bytes, " bytes, lower bound ",
+                    memory[r].lower_bound, "\n");
     for (const Buffer& buffer : memory[r].buffers) {
-      absl::StrAppend(&out, "  [", buffer.offset, ", ", buffer.offset + buffer.slots * buffer.stride(), ") ", Name(buffer.kind), " ",
-                      buffer.name, ": ", buffer.bytes, " bytes", buffer.slots > 1 ? absl::StrCat(" x ", buffer.slots) : "", "\n");
+      absl::StrAppend(&out, "  [", buffer.offset, ", ", buffer.offset + buffer.slots * buffer.stride(), ") ",
+                      Name(buffer.kind), " ", buffer.name, ": ", buffer.bytes, " bytes",
+                      buffer.slots > 1 ? absl::StrCat(" x ", buffer.slots) : "", "\n");
     }
     for (const Program& program : memory[r].programs) {
       absl::StrAppend(&out, "  program ", program.stage, Name(program.kind), ": ",
-                      absl::StrJoin(program.nodes, " ", [](std::string* text, const Node* n) { text->append(n->name()); }), "\n");
+                      absl::StrJoin(program.nodes, " ",
+                                    [](std::string* text, const Node* n) { text->append(n->name()); }),
+                      "\n");
     }
   }
 }
@@ -143,7 +167,8 @@ void PrintMemory(const std::vector<RankMemory>& memory, std::string& out) {
 
 std::string Print(const Module& module) {
   std::string out = absl::StrCat("module ", module.model_name, " level ", Name(module.level), " mode ",
-                                 module.mode == Mode::kTrain ? "train" : "infer", " microbatch ", module.microbatch_size, "\n");
+                                 module.mode == Mode::kTrain ? "train" : "infer", " microbatch ",
+                                 module.microbatch_size, "\n");
   PrintGraph(module, out);
   if (module.mode == Mode::kTrain && module.level >= Level::kTraining) PrintTraining(module.training, out);
   if (module.level >= Level::kStaged) PrintStages(module, out);

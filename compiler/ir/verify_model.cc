@@ -1,7 +1,8 @@
 // What a module promises at every level. VerifyModel refuses:
 //   structure  - an operand that is not defined before its use, or does not belong to the graph
 //              - use lists that do not say what the operands say
-//              - a result whose producer does not list it, a result without producer, an input that is not among the inputs
+//              - a result whose producer does not list it, a result without producer, an input that is not
+//              among the inputs
 //              - two values or two nodes of one name, an empty name
 //   types      - a value without element type or with a negative dimension
 //              - a batch axis that does not exist, or whose size is not the microbatch's
@@ -31,14 +32,15 @@ absl::Status CheckContents(const Value& value) {
   const TensorData& data = value.data;
   const bool has_contents = data.bytes || data.file;
   if (value.kind() != ValueKind::kConstant && value.kind() != ValueKind::kParameter) {
-    return has_contents ? Broken(value, "has contents, but is neither constant nor parameter") : absl::OkStatus();
+    return has_contents ? Broken(value, "has contents, but is neither constant nor parameter")
+                        : absl::OkStatus();
   }
   if (data.bytes && data.file) return Broken(value, "has contents both in memory and in a file");
   if (!has_contents) return absl::OkStatus();
   const uint64_t wanted = static_cast<uint64_t>(value.type.bytes());
   if (data.length != wanted || (data.bytes && data.bytes->size() != wanted)) {
-    return Broken(value, absl::StrCat("has contents of ", data.bytes ? data.bytes->size() : data.length, " bytes, its type ",
-                                      ToString(value.type), " needs ", wanted));
+    return Broken(value, absl::StrCat("has contents of ", data.bytes ? data.bytes->size() : data.length,
+                                      " bytes, its type ", ToString(value.type), " needs ", wanted));
   }
   return absl::OkStatus();
 }
@@ -50,7 +52,8 @@ absl::Status CheckType(const Value& value, int64_t microbatch_size) {
   }
   if (value.batch_axis == -1) return absl::OkStatus();
   if (value.batch_axis < -1 || value.batch_axis >= value.type.shape.size()) {
-    return Broken(value, absl::StrCat("of type ", ToString(value.type), " has batch axis ", value.batch_axis));
+    return Broken(value,
+                  absl::StrCat("of type ", ToString(value.type), " has batch axis ", value.batch_axis));
   }
   if (value.type.shape[value.batch_axis] != microbatch_size) {
     return Broken(value, absl::StrCat("of type ", ToString(value.type), " has batch axis ", value.batch_axis,
@@ -80,7 +83,8 @@ absl::Status CheckNode(const Graph& graph, const Node& node, const absl::flat_ha
   if (&node.graph() != &graph) return Broken(node, "belongs to another graph");
   for (int i = 0; i < node.inputs().size(); ++i) {
     const Value* input = node.inputs()[i];
-    if (input && !defined.contains(input)) return Broken(node, absl::StrCat("uses operand ", i, " before it is defined"));
+    if (input && !defined.contains(input))
+      return Broken(node, absl::StrCat("uses operand ", i, " before it is defined"));
   }
   for (int k = 0; k < node.outputs().size(); ++k) {
     const Value* output = node.outputs()[k];
@@ -89,7 +93,8 @@ absl::Status CheckNode(const Graph& graph, const Node& node, const absl::flat_ha
     }
   }
   if (node.kind == Kind::kF && node.origin) return Broken(node, "is a forward node, but has an origin");
-  if (node.origin && !before.contains(node.origin)) return Broken(node, "has an origin that does not come before it");
+  if (node.origin && !before.contains(node.origin))
+    return Broken(node, "has an origin that does not come before it");
   return absl::OkStatus();
 }
 
@@ -131,7 +136,8 @@ absl::Status VerifyModel(const Module& module) {
     if (!value->producer()) defined.insert(value);
   }
   for (const Value* input : graph.inputs()) {
-    if (!defined.contains(input) || input->kind() != ValueKind::kInput) return absl::InternalError("an input is none");
+    if (!defined.contains(input) || input->kind() != ValueKind::kInput)
+      return absl::InternalError("an input is none");
   }
   RETURN_IF_ERROR(CheckNames(graph, values));
   absl::flat_hash_set<const Node*> before;
@@ -142,10 +148,12 @@ absl::Status VerifyModel(const Module& module) {
       if (output) defined.insert(output);
     }
   }
-  if (defined.size() != values.size()) return absl::InternalError("a result belongs to a node that is not in the graph");
+  if (defined.size() != values.size())
+    return absl::InternalError("a result belongs to a node that is not in the graph");
   RETURN_IF_ERROR(CheckUses(graph, values));
   for (const Value* output : graph.outputs) {
-    if (!defined.contains(output)) return absl::InternalError("an output of the model is not a value of the graph");
+    if (!defined.contains(output))
+      return absl::InternalError("an output of the model is not a value of the graph");
   }
   return absl::OkStatus();
 }

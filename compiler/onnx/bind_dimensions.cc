@@ -33,7 +33,8 @@ absl::StatusOr<std::vector<Input>> DataInputs(const onnx::GraphProto& graph,
       return absl::UnimplementedError(absl::StrCat("input '", info.name(), "' is not a tensor"));
     }
     if (!info.type().tensor_type().has_shape()) {
-      return absl::InvalidArgumentError(absl::StrCat("input '", info.name(), "' has no shape, not even its number of axes"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("input '", info.name(), "' has no shape, not even its number of axes"));
     }
     inputs.push_back({&info, &info.type().tensor_type().shape(), options.bound_inputs.contains(info.name())});
   }
@@ -43,7 +44,8 @@ absl::StatusOr<std::vector<Input>> DataInputs(const onnx::GraphProto& graph,
     if (!found) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--input ", name, "=", what, ": the model has no such input; it has ",
-          absl::StrJoin(inputs, ", ", [](std::string* out, const Input& i) { absl::StrAppend(out, i.info->name()); })));
+          absl::StrJoin(inputs, ", ",
+                        [](std::string* out, const Input& i) { absl::StrAppend(out, i.info->name()); })));
     }
   }
   return inputs;
@@ -85,10 +87,11 @@ absl::StatusOr<int64_t> MicrobatchSize(const std::vector<Input>& inputs, const S
   const auto& dim = decides->shape->dim(0);
   if (dim.has_dim_value()) {
     if (wanted != 0 && wanted != dim.dim_value()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "input '", decides->info->name(), "' has ", dim.dim_value(), " samples written into the model, but a microbatch of ",
-          wanted, " is asked for; choose --batch so that a microbatch is ", dim.dim_value(),
-          ", or export the model with a symbolic batch"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("input '", decides->info->name(), "' has ", dim.dim_value(),
+                       " samples written into the model, but a microbatch of ", wanted,
+                       " is asked for; choose --batch so that a microbatch is ", dim.dim_value(),
+                       ", or export the model with a symbolic batch"));
     }
     return dim.dim_value();
   }
@@ -96,20 +99,21 @@ absl::StatusOr<int64_t> MicrobatchSize(const std::vector<Input>& inputs, const S
   auto it = options.dims.find(symbol);
   if (it == options.dims.end()) return std::max<int64_t>(wanted, 1);
   if (wanted != 0 && wanted != it->second) {
-    return absl::InvalidArgumentError(absl::StrCat("--dim ", symbol, "=", it->second, " binds the batch axis of input '",
-                                                   decides->info->name(), "', but a microbatch of ", wanted,
-                                                   " is asked for; leave out --dim ", symbol));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--dim ", symbol, "=", it->second, " binds the batch axis of input '", decides->info->name(),
+        "', but a microbatch of ", wanted, " is asked for; leave out --dim ", symbol));
   }
   return it->second;
 }
 
 absl::Status CheckDims(const Symbols& symbols, const ImportOptions& options) {
   for (const auto& [name, value] : options.dims) {
-    if (value < 1) return absl::InvalidArgumentError(absl::StrCat("--dim ", name, "=", value, ": wanted at least 1"));
+    if (value < 1)
+      return absl::InvalidArgumentError(absl::StrCat("--dim ", name, "=", value, ": wanted at least 1"));
     if (symbols.all.contains(name)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--dim ", name, "=", value, ": the model's inputs have no dimension of that name; they have ",
-                     symbols.all.empty() ? "numbers only" : absl::StrJoin(symbols.all, ", ")));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--dim ", name, "=", value, ": the model's inputs have no dimension of that name; they have ",
+        symbols.all.empty() ? "numbers only" : absl::StrJoin(symbols.all, ", ")));
   }
   return absl::OkStatus();
 }
@@ -129,7 +133,8 @@ absl::StatusOr<BoundInputs> BindDimensions(const onnx::GraphProto& graph,
     bound.type.dtype = static_cast<DType>(input.info->type().tensor_type().elem_type());
     if (SizeOf(bound.type.dtype) == 0) {
       return absl::UnimplementedError(absl::StrCat("input '", bound.name, "' has element type ",
-                                                   input.info->type().tensor_type().elem_type(), ", which is not supported"));
+                                                   input.info->type().tensor_type().elem_type(),
+                                                   ", which is not supported"));
     }
     for (int axis = 0; axis < input.shape->dim_size(); ++axis) {
       const auto& dim = input.shape->dim(axis);
@@ -141,12 +146,14 @@ absl::StatusOr<BoundInputs> BindDimensions(const onnx::GraphProto& graph,
         } else if (axis == 0 && symbols.batch.contains(symbol)) {
           size = result.microbatch_size;
         } else {
-          return absl::InvalidArgumentError(absl::StrCat("input '", bound.name, "', axis ", axis, ": dimension '", symbol,
-                                                         "' has no value; bind it with --dim ", symbol, "=N"));
+          return absl::InvalidArgumentError(
+              absl::StrCat("input '", bound.name, "', axis ", axis, ": dimension '", symbol,
+                           "' has no value; bind it with --dim ", symbol, "=N"));
         }
       }
       if (size < 0) {
-        return absl::InvalidArgumentError(absl::StrCat("input '", bound.name, "', axis ", axis, ": negative dimension ", size));
+        return absl::InvalidArgumentError(
+            absl::StrCat("input '", bound.name, "', axis ", axis, ": negative dimension ", size));
       }
       bound.type.shape.push_back(size);
     }

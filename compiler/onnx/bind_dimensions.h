@@ -1,5 +1,5 @@
-// Every dimension of the model's inputs gets a number: from the model, from --dim, or, on the batch axis, from the size of the
-// microbatch.
+// Every dimension of the model's inputs gets a number: from the model, from --dim, or, on the batch axis,
+// from the size of the microbatch.
 #pragma once
 
 #include <string>
@@ -23,8 +23,9 @@ struct BoundInputs {
   std::vector<BoundInput> inputs;  // in the model's order, without those in `initializers`
 };
 
-// A symbolic axis 0 is the batch, unless its name also stands on another axis; of a model without such an axis the batch is
-// axis 0 of the first input. Errors: InvalidArgument naming input, axis, dimension, and the flag.
+// A symbolic axis 0 is the batch, unless its name also stands on another axis; of a model without such an
+// axis the batch is axis 0 of the first input. Errors: InvalidArgument naming input, axis, dimension, and the
+// flag.
 absl::StatusOr<BoundInputs> BindDimensions(const onnx::GraphProto& graph,
                                            const absl::flat_hash_set<std::string>& initializers,
                                            const ImportOptions& options);

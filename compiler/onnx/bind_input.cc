@@ -26,36 +26,55 @@ std::string Fill(const TensorType& type, bool counts, int64_t constant) {
 
 absl::StatusOr<std::string> FillAny(const TensorType& type, bool counts, int64_t constant) {
   switch (type.dtype) {
-    case DType::kFloat32: return Fill<float>(type, counts, constant);
-    case DType::kFloat64: return Fill<double>(type, counts, constant);
-    case DType::kInt64: return Fill<int64_t>(type, counts, constant);
-    case DType::kInt32: return Fill<int32_t>(type, counts, constant);
-    case DType::kBool: return Fill<bool>(type, counts, constant);
+    case DType::kFloat32:
+      return Fill<float>(type, counts, constant);
+    case DType::kFloat64:
+      return Fill<double>(type, counts, constant);
+    case DType::kInt64:
+      return Fill<int64_t>(type, counts, constant);
+    case DType::kInt32:
+      return Fill<int32_t>(type, counts, constant);
+    case DType::kBool:
+      return Fill<bool>(type, counts, constant);
     default:
-      return absl::UnimplementedError(absl::StrCat("inputs of type ", Name(type.dtype), " can only be bound to an .npy file"));
+      return absl::UnimplementedError(
+          absl::StrCat("inputs of type ", Name(type.dtype), " can only be bound to an .npy file"));
   }
 }
 
 absl::string_view NumPyType(DType dtype) {
   switch (dtype) {
-    case DType::kFloat32: return "<f4";
-    case DType::kFloat64: return "<f8";
-    case DType::kFloat16: return "<f2";
-    case DType::kInt64: return "<i8";
-    case DType::kInt32: return "<i4";
-    case DType::kInt16: return "<i2";
-    case DType::kInt8: return "|i1";
-    case DType::kUint64: return "<u8";
-    case DType::kUint32: return "<u4";
-    case DType::kUint16: return "<u2";
-    case DType::kUint8: return "|u1";
-    case DType::kBool: return "|b1";
-    default: return "";
+    case DType::kFloat32:
+      return "<f4";
+    case DType::kFloat64:
+      return "<f8";
+    case DType::kFloat16:
+      return "<f2";
+    case DType::kInt64:
+      return "<i8";
+    case DType::kInt32:
+      return "<i4";
+    case DType::kInt16:
+      return "<i2";
+    case DType::kInt8:
+      return "|i1";
+    case DType::kUint64:
+      return "<u8";
+    case DType::kUint32:
+      return "<u4";
+    case DType::kUint16:
+      return "<u2";
+    case DType::kUint8:
+      return "|u1";
+    case DType::kBool:
+      return "|b1";
+    default:
+      return "";
   }
 }
 
-// NumPy's format: magic, version, header length, a Python dictionary, the elements. The dictionary must say exactly what is
-// wanted, so it is compared, not parsed.
+// NumPy's format: magic, version, header length, a Python dictionary, the elements. The dictionary must say
+// exactly what is wanted, so it is compared, not parsed.
 absl::StatusOr<std::string> ReadNpy(const std::string& path, const TensorType& type) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
@@ -73,12 +92,14 @@ absl::StatusOr<std::string> ReadNpy(const std::string& path, const TensorType& t
   const std::string descr = absl::StrCat("'descr':'", NumPyType(type.dtype), "'");
   for (const std::string& wanted : {descr, shape, std::string("'fortran_order':False")}) {
     if (!absl::StrContains(header, wanted)) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": header is ", header, ", wanted ", wanted, " for ", ToString(type)));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": header is ", header, ", wanted ", wanted, " for ", ToString(type)));
     }
   }
   std::string bytes = all.substr(prefix + length);
   if (bytes.size() != type.bytes()) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": has ", bytes.size(), " bytes of data, wanted ", type.bytes()));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": has ", bytes.size(), " bytes of data, wanted ", type.bytes()));
   }
   return bytes;
 }

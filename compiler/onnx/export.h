@@ -19,7 +19,8 @@ struct ExternalTensor {
 };
 
 // The model at `path`, unchanged but for where the listed initializers' contents lie; serialised.
-absl::StatusOr<std::string> WithExternalData(const std::string& path, absl::Span<const ExternalTensor> tensors);
+absl::StatusOr<std::string> WithExternalData(const std::string& path,
+                                             absl::Span<const ExternalTensor> tensors);
 
 // The module's graph as a valid ONNX model, serialised; helper ops keep their domain.
 absl::StatusOr<std::string> ExportModule(const Module& module);

@@ -22,7 +22,8 @@ absl::Status Refuse(absl::string_view location, absl::string_view why) {
 
 // Decimal digits only: no sign, no exponent, below 2^64.
 bool ParseCount(const std::string& text, uint64_t* value) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos && absl::SimpleAtoi(text, value);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos &&
+         absl::SimpleAtoi(text, value);
 }
 
 }  // namespace
@@ -31,7 +32,8 @@ absl::Status ExternalDataResolver::Check(const std::string& location, File& file
   if (location.empty()) return Refuse(location, "names no file");
   if (location.find('\0') != std::string::npos) return Refuse(location, "has a zero byte in its name");
   const fs::path relative(location);
-  if (relative.is_absolute()) return Refuse(location, "is an absolute path; it must lie in the model's folder");
+  if (relative.is_absolute())
+    return Refuse(location, "is an absolute path; it must lie in the model's folder");
   for (const fs::path& part : relative) {
     if (part == "..") return Refuse(location, "leaves the model's folder by '..'");
   }
@@ -76,8 +78,8 @@ absl::StatusOr<Tensor> ExternalDataResolver::Resolve(const onnx::TensorProto& pr
       location = entry.value();
     } else if (entry.key() == "offset" || entry.key() == "length") {
       if (!ParseCount(entry.value(), entry.key() == "offset" ? &offset : &length)) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("external data has ", entry.key(), " '", entry.value(), "', which is not a number of bytes"));
+        return absl::InvalidArgumentError(absl::StrCat("external data has ", entry.key(), " '", entry.value(),
+                                                       "', which is not a number of bytes"));
       }
     } else if (entry.key() != "checksum") {
       return absl::InvalidArgumentError(absl::StrCat("external data has an unknown key '", entry.key(),

@@ -1,5 +1,6 @@
-// Tensors whose contents lie in a file beside the model (TensorProto.external_data). Model files come from anywhere, so a
-// reference is believed only after it was checked: the file is inside the model's folder and the slice is inside the file.
+// Tensors whose contents lie in a file beside the model (TensorProto.external_data). Model files come from
+// anywhere, so a reference is believed only after it was checked: the file is inside the model's folder and
+// the slice is inside the file.
 #pragma once
 
 #include <string>
@@ -12,17 +13,18 @@ namespace pipec {
 
 class ExternalDataResolver {
  public:
-  // `folder`: where the model lies. Links (symbolic, or files with several names) are refused unless `allow_links`; a missing
-  // file is accepted if `allow_missing`: the tensor then has a type but no data.
+  // `folder`: where the model lies. Links (symbolic, or files with several names) are refused unless
+  // `allow_links`; a missing file is accepted if `allow_missing`: the tensor then has a type but no data.
   ExternalDataResolver(std::string folder, bool allow_links, bool allow_missing)
       : folder_(std::move(folder)), allow_links_(allow_links), allow_missing_(allow_missing) {}
 
-  // Type and reference; nothing is read. InvalidArgument or NotFound say what is wrong, without the tensor's name.
+  // Type and reference; nothing is read. InvalidArgument or NotFound say what is wrong, without the tensor's
+  // name.
   absl::StatusOr<Tensor> Resolve(const onnx::TensorProto& proto);
 
  private:
   struct File {
-    absl::Status status;  // of the checks on the file itself
+    absl::Status status;                      // of the checks on the file itself
     std::shared_ptr<const std::string> path;  // absolute; null if missing
     uint64_t size = 0;
   };

@@ -30,7 +30,8 @@ std::string ShapeContents(const Node& node) {
 }
 
 bool IsSmallConstant(const Value* value) {
-  return !value || (value->kind() == ValueKind::kConstant && value->data.bytes && value->type.elements() <= kSmall);
+  return !value ||
+         (value->kind() == ValueKind::kConstant && value->data.bytes && value->type.elements() <= kSmall);
 }
 
 bool MayFold(const Node& node) {
@@ -44,7 +45,8 @@ bool MayFold(const Node& node) {
 
 absl::StatusOr<Value*> AddConstantNode(Graph& graph, const NodeSpec& spec) {
   const Attributes& a = spec.attributes;
-  if (const TensorLiteral* tensor = a.Tensor("value")) return graph.AddConstant(spec.name, tensor->type, *tensor->bytes);
+  if (const TensorLiteral* tensor = a.Tensor("value"))
+    return graph.AddConstant(spec.name, tensor->type, *tensor->bytes);
   if (a.Has("value_int")) {
     return graph.AddConstant(spec.name, {DType::kInt64, {}}, Bytes<int64_t>({a.Int("value_int")}));
   }
@@ -53,17 +55,20 @@ absl::StatusOr<Value*> AddConstantNode(Graph& graph, const NodeSpec& spec) {
   }
   if (a.Has("value_ints")) {
     const std::vector<int64_t> values = a.Ints("value_ints");
-    return graph.AddConstant(spec.name, {DType::kInt64, {static_cast<int64_t>(values.size())}}, Bytes<int64_t>(values));
+    return graph.AddConstant(spec.name, {DType::kInt64, {static_cast<int64_t>(values.size())}},
+                             Bytes<int64_t>(values));
   }
   if (a.Has("value_floats")) {
     const std::vector<float> values = a.Floats("value_floats");
-    return graph.AddConstant(spec.name, {DType::kFloat32, {static_cast<int64_t>(values.size())}}, Bytes<float>(values));
+    return graph.AddConstant(spec.name, {DType::kFloat32, {static_cast<int64_t>(values.size())}},
+                             Bytes<float>(values));
   }
-  return absl::UnimplementedError("a constant must be a dense tensor of numbers: value, value_int(s) or value_float(s)");
+  return absl::UnimplementedError(
+      "a constant must be a dense tensor of numbers: value, value_int(s) or value_float(s)");
 }
 
 absl::Status FoldSmall(Graph& graph, Node* node, const decltype(ImportOptions::evaluate)& evaluate,
-                               std::vector<Value*>& results) {
+                       std::vector<Value*>& results) {
   std::vector<std::string> contents;
   if (node->Is("Shape")) {
     contents = {ShapeContents(*node)};

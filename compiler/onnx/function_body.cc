@@ -32,7 +32,8 @@ onnx::NodeProto ToProto(const NodeSpec& spec, int outputs) {
 
 }  // namespace
 
-absl::StatusOr<const onnx::FunctionProto*> FindFunctionBody(const NodeSpec& spec, int outputs, onnx::FunctionProto& storage) {
+absl::StatusOr<const onnx::FunctionProto*> FindFunctionBody(const NodeSpec& spec, int outputs,
+                                                            onnx::FunctionProto& storage) {
   const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(spec.op, spec.domain);
   if (!schema) return nullptr;
   const int opset = NewestOpset(spec.domain);
@@ -46,7 +47,8 @@ absl::StatusOr<const onnx::FunctionProto*> FindFunctionBody(const NodeSpec& spec
     const onnx::FunctionBodyBuildContextImpl context(ToProto(spec, outputs), types);
     return schema->BuildContextDependentFunction(context, storage, opset) ? &storage : nullptr;
   } catch (const std::exception& error) {
-    return absl::InvalidArgumentError(absl::StrCat("the function body of ", spec.op, " cannot be built: ", error.what()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the function body of ", spec.op, " cannot be built: ", error.what()));
   }
 }
 
@@ -54,7 +56,8 @@ absl::Status AddSchemaDefaults(const std::string& op, const std::string& domain,
                                absl::flat_hash_map<std::string, Attribute>& attributes) {
   const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(op, domain);
   for (const auto& [name, attribute] : schema->attributes()) {
-    if (attribute.default_value.type() == onnx::AttributeProto::UNDEFINED || attributes.contains(name)) continue;
+    if (attribute.default_value.type() == onnx::AttributeProto::UNDEFINED || attributes.contains(name))
+      continue;
     ASSIGN_OR_RETURN(attributes[name], FromProto(attribute.default_value));
   }
   return absl::OkStatus();

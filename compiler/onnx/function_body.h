@@ -10,9 +10,10 @@
 
 namespace pipec {
 
-// The body for an op in its newest form, with these operands; null if the schema has none. A body that depends on the operands'
-// types is built in `storage`.
-absl::StatusOr<const onnx::FunctionProto*> FindFunctionBody(const NodeSpec& spec, int outputs, onnx::FunctionProto& storage);
+// The body for an op in its newest form, with these operands; null if the schema has none. A body that
+// depends on the operands' types is built in `storage`.
+absl::StatusOr<const onnx::FunctionProto*> FindFunctionBody(const NodeSpec& spec, int outputs,
+                                                            onnx::FunctionProto& storage);
 
 // Adds the schema's default of every attribute that `attributes` lacks.
 absl::Status AddSchemaDefaults(const std::string& op, const std::string& domain,

@@ -43,7 +43,8 @@ absl::Status LoadIfShape(Tensor& tensor) {
   return absl::OkStatus();
 }
 
-absl::Status AddInitializers(onnx::GraphProto& graph, ExternalDataResolver& external, Module& module, Scope& scope) {
+absl::Status AddInitializers(onnx::GraphProto& graph, ExternalDataResolver& external, Module& module,
+                             Scope& scope) {
   std::vector<std::string> scalars;
   for (auto& proto : *graph.mutable_initializer()) {
     const bool in_file = proto.data_location() == onnx::TensorProto::EXTERNAL;
@@ -71,8 +72,9 @@ absl::Status AddInitializers(onnx::GraphProto& graph, ExternalDataResolver& exte
   if (!scalars.empty()) {
     const int count = static_cast<int>(scalars.size());
     if (count > 4) scalars.resize(4);
-    module.notes.push_back(absl::StrCat(count, " float initializer(s) of shape [] are taken as constants, not as parameters: ",
-                                        absl::StrJoin(scalars, ", "), count > 4 ? ", ..." : ""));
+    module.notes.push_back(
+        absl::StrCat(count, " float initializer(s) of shape [] are taken as constants, not as parameters: ",
+                     absl::StrJoin(scalars, ", "), count > 4 ? ", ..." : ""));
   }
   return absl::OkStatus();
 }
@@ -81,7 +83,8 @@ absl::Status AddInputs(const BoundInputs& bound, const ImportOptions& options, M
   module.microbatch_size = bound.microbatch_size;
   for (const BoundInput& input : bound.inputs) {
     if (input.name.empty() || scope.contains(input.name)) {
-      return absl::InvalidArgumentError(absl::StrCat("input '", input.name, "' has no name, or the name of another"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("input '", input.name, "' has no name, or the name of another"));
     }
     Value* value;
     if (auto it = options.bound_inputs.find(input.name); it != options.bound_inputs.end()) {
@@ -106,8 +109,9 @@ absl::Status AddOutputs(const onnx::GraphProto& graph, Module& module, const Sco
     Value* value = it->second;
     const int declared = info.type().tensor_type().elem_type();
     if (declared != 0 && declared != static_cast<int>(value->type.dtype)) {
-      return absl::InvalidArgumentError(absl::StrCat("output '", info.name(), "' is declared as element type ", declared,
-                                                     " but is ", ToString(value->type)));
+      return absl::InvalidArgumentError(absl::StrCat("output '", info.name(),
+                                                     "' is declared as element type ", declared, " but is ",
+                                                     ToString(value->type)));
     }
     if (value->name() != info.name()) {
       NodeSpec identity{.op = "Identity", .name = absl::StrCat(info.name(), "/Identity"), .inputs = {value}};
@@ -120,7 +124,8 @@ absl::Status AddOutputs(const onnx::GraphProto& graph, Module& module, const Sco
   return absl::OkStatus();
 }
 
-absl::Status Build(onnx::ModelProto& model, const std::string& path, const ImportOptions& options, Module& module) {
+absl::Status Build(onnx::ModelProto& model, const std::string& path, const ImportOptions& options,
+                   Module& module) {
   onnx::GraphProto& graph = *model.mutable_graph();
   ASSIGN_OR_RETURN(Opsets opsets, ReadOpsets(model.opset_import()));
   // Before IR version 3 there were no opset imports, and one opset.

@@ -1,4 +1,5 @@
-// ONNX in: read, check, inline functions, normalise to the newest opset, infer shapes with every dimension bound.
+// ONNX in: read, check, inline functions, normalise to the newest opset, infer shapes with every dimension
+// bound.
 #pragma once
 
 #include <functional>
@@ -15,8 +16,8 @@ namespace pipec {
 struct ImportOptions {
   // --dim NAME=N. A dimension without a name is called INPUT:AXIS.
   std::map<std::string, int64_t> dims;
-  // Samples of a microbatch: bound to the symbolic dimension on axis 0 of the inputs; must equal that axis if it is a
-  // number. 0: the model's own, or 1 if it is symbolic.
+  // Samples of a microbatch: bound to the symbolic dimension on axis 0 of the inputs; must equal that axis if
+  // it is a number. 0: the model's own, or 1 if it is symbolic.
   int64_t microbatch_size = 0;
   // --input NAME=range|ones|zeros|FILE.npy: the input becomes a constant. range counts along the last axis.
   std::map<std::string, std::string> bound_inputs;
@@ -24,15 +25,16 @@ struct ImportOptions {
   bool allow_missing_weights = false;
   // External data may be links (--allow-links).
   bool allow_links = false;
-  // Evaluates one node whose operands are known (passes/evaluate.h has one): shape arithmetic folds while the shapes that
-  // depend on it are inferred. Without it only Shape and Size fold.
-  std::function<absl::StatusOr<std::vector<std::string>>(const Node&, absl::Span<const std::string* const>)> evaluate;
+  // Evaluates one node whose operands are known (passes/evaluate.h has one): shape arithmetic folds while the
+  // shapes that depend on it are inferred. Without it only Shape and Size fold.
+  std::function<absl::StatusOr<std::vector<std::string>>(const Node&, absl::Span<const std::string* const>)>
+      evaluate;
 };
 
-// A module at level model. Float initializers become parameters (scalars: constants), other initializers and Constant nodes
-// become constants; weights in external files are referenced, never read. `path` ends in .onnx (binary) or .onnxtxt (ONNX
-// text syntax). Errors (InvalidArgument, NotFound, Unimplemented) name the file, and the node, op, domain, opset, dimension or
-// tensor at fault and what would help.
+// A module at level model. Float initializers become parameters (scalars: constants), other initializers and
+// Constant nodes become constants; weights in external files are referenced, never read. `path` ends in .onnx
+// (binary) or .onnxtxt (ONNX text syntax). Errors (InvalidArgument, NotFound, Unimplemented) name the file,
+// and the node, op, domain, opset, dimension or tensor at fault and what would help.
 absl::StatusOr<std::unique_ptr<Module>> ImportModel(const std::string& path, const ImportOptions& options);
 
 }  // namespace pipec

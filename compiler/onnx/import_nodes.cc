@@ -30,11 +30,14 @@ std::string FunctionKey(const std::string& domain, const std::string& name, cons
 absl::Status Annotate(const onnx::NodeProto& proto, const Opsets& opsets, const absl::Status& status) {
   if (status.ok()) return status;
   auto it = opsets.find(CanonicalDomain(proto.domain()));
-  return absl::Status(status.code(), absl::StrCat(Describe(proto), it == opsets.end() ? "" : absl::StrCat(", opset ", it->second),
-                                                  ": ", status.message()));
+  return absl::Status(
+      status.code(),
+      absl::StrCat(Describe(proto), it == opsets.end() ? "" : absl::StrCat(", opset ", it->second), ": ",
+                   status.message()));
 }
 
-absl::Status CheckAgainstSchema(const onnx::NodeProto& proto, const std::string& domain, const Opsets& opsets) {
+absl::Status CheckAgainstSchema(const onnx::NodeProto& proto, const std::string& domain,
+                                const Opsets& opsets) {
   const std::string shown = domain.empty() ? "ai.onnx" : domain;
   auto opset = opsets.find(domain);
   if (opset == opsets.end()) {
@@ -55,11 +58,14 @@ absl::Status CheckAgainstSchema(const onnx::NodeProto& proto, const std::string&
 }
 
 // The attributes of a node, those by reference taken from the function call it is in.
-absl::Status ReadAttributes(const onnx::NodeProto& proto, const absl::flat_hash_map<std::string, Attribute>* bindings,
+absl::Status ReadAttributes(const onnx::NodeProto& proto,
+                            const absl::flat_hash_map<std::string, Attribute>* bindings,
                             Attributes& attributes) {
   for (const auto& attribute : proto.attribute()) {
     if (!attribute.ref_attr_name().empty()) {
-      if (!bindings) return absl::InvalidArgumentError(absl::StrCat("attribute ", attribute.name(), " refers to a function's, outside of one"));
+      if (!bindings)
+        return absl::InvalidArgumentError(
+            absl::StrCat("attribute ", attribute.name(), " refers to a function's, outside of one"));
       if (auto it = bindings->find(attribute.ref_attr_name()); it != bindings->end()) {
         attributes.Set(attribute.name(), it->second);
       }
@@ -67,7 +73,8 @@ absl::Status ReadAttributes(const onnx::NodeProto& proto, const absl::flat_hash_
     }
     auto value = FromProto(attribute);
     if (!value.ok()) {
-      return absl::Status(value.status().code(), absl::StrCat("attribute ", attribute.name(), ": ", value.status().message()));
+      return absl::Status(value.status().code(),
+                          absl::StrCat("attribute ", attribute.name(), ": ", value.status().message()));
     }
     attributes.Set(attribute.name(), *std::move(value));
   }
@@ -102,14 +109,16 @@ absl::Status NodeImporter::ImportNode(const onnx::NodeProto& proto, const Frame&
   for (int k = 0; k < proto.output_size(); ++k) {
     if (proto.output(k).empty()) continue;
     if (k >= results.size() || !results[k]) {
-      return absl::InvalidArgumentError(absl::StrCat("has no result ", k, ", which the graph calls '", proto.output(k), "'"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("has no result ", k, ", which the graph calls '", proto.output(k), "'"));
     }
     frame.scope[proto.output(k)] = results[k];
     // A result that is one of the operands keeps the name it has.
-    const bool passed_on = std::any_of(proto.input().begin(), proto.input().end(), [&](const std::string& name) {
-      auto it = frame.scope.find(name);
-      return it != frame.scope.end() && it->second == results[k];
-    });
+    const bool passed_on =
+        std::any_of(proto.input().begin(), proto.input().end(), [&](const std::string& name) {
+          auto it = frame.scope.find(name);
+          return it != frame.scope.end() && it->second == results[k];
+        });
     if (!passed_on) graph_.Rename(results[k], frame.prefix + proto.output(k));
   }
   return absl::OkStatus();
@@ -118,10 +127,12 @@ absl::Status NodeImporter::ImportNode(const onnx::NodeProto& proto, const Frame&
 absl::StatusOr<std::vector<Value*>> NodeImporter::Convert(const onnx::NodeProto& proto, const Frame& frame) {
   NodeSpec spec{.op = proto.op_type(), .domain = CanonicalDomain(proto.domain())};
   spec.name = frame.prefix + (proto.name().empty() ? proto.op_type() : proto.name());
-  for (const std::string& name : proto.input()) spec.inputs.push_back(name.empty() ? nullptr : frame.scope.at(name));
+  for (const std::string& name : proto.input())
+    spec.inputs.push_back(name.empty() ? nullptr : frame.scope.at(name));
   while (!spec.inputs.empty() && !spec.inputs.back()) spec.inputs.pop_back();
 
-  if (auto it = functions_.find(FunctionKey(proto.domain(), proto.op_type(), proto.overload())); it != functions_.end()) {
+  if (auto it = functions_.find(FunctionKey(proto.domain(), proto.op_type(), proto.overload()));
+      it != functions_.end()) {
     RETURN_IF_ERROR(ReadAttributes(proto, frame.attributes, spec.attributes));
     AttributeBindings bindings(spec.attributes.begin(), spec.attributes.end());
     return Call(*it->second, spec, std::move(bindings));
@@ -141,7 +152,8 @@ absl::StatusOr<std::vector<Value*>> NodeImporter::Convert(const onnx::NodeProto&
     return std::vector<Value*>{constant};
   }
   if (spec.domain.empty()) {
-    PendingNode pending{.graph = graph_, .spec = std::move(spec), .opset = frame.opsets.at(""), .outputs = outputs};
+    PendingNode pending{
+        .graph = graph_, .spec = std::move(spec), .opset = frame.opsets.at(""), .outputs = outputs};
     RETURN_IF_ERROR(NormalizeOpset(pending));
     if (pending.results.empty()) RETURN_IF_ERROR(NormalizeLoss(pending));
     if (!pending.results.empty()) return std::move(pending.results);
@@ -152,7 +164,8 @@ absl::StatusOr<std::vector<Value*>> NodeImporter::Convert(const onnx::NodeProto&
   return Emit(std::move(spec), outputs, wanted);
 }
 
-absl::StatusOr<std::vector<Value*>> NodeImporter::Emit(NodeSpec spec, int outputs, const std::vector<bool>& wanted) {
+absl::StatusOr<std::vector<Value*>> NodeImporter::Emit(NodeSpec spec, int outputs,
+                                                       const std::vector<bool>& wanted) {
   onnx::FunctionProto storage;
   const onnx::FunctionProto* body = nullptr;
   if (spec.domain != kPipecDomain && !HasKernel("cpu", spec.op, spec.domain)) {
@@ -173,16 +186,17 @@ absl::StatusOr<std::vector<Value*>> NodeImporter::Emit(NodeSpec spec, int output
   return results;
 }
 
-absl::StatusOr<std::vector<Value*>> NodeImporter::Call(const onnx::FunctionProto& function, const NodeSpec& spec,
-                                                       AttributeBindings attributes) {
+absl::StatusOr<std::vector<Value*>> NodeImporter::Call(const onnx::FunctionProto& function,
+                                                       const NodeSpec& spec, AttributeBindings attributes) {
   const std::string key = FunctionKey(function.domain(), function.name(), function.overload());
   if (std::find(active_.begin(), active_.end(), key) != active_.end() || active_.size() >= kMaxDepth) {
-    return absl::InvalidArgumentError(absl::StrCat("function ", key, " calls itself, or calls are nested more than ", kMaxDepth,
+    return absl::InvalidArgumentError(absl::StrCat("function ", key,
+                                                   " calls itself, or calls are nested more than ", kMaxDepth,
                                                    " deep: ", absl::StrJoin(active_, " > ")));
   }
   if (spec.inputs.size() > function.input_size()) {
-    return absl::InvalidArgumentError(absl::StrCat("function ", key, " has ", function.input_size(), " inputs, is given ",
-                                                   spec.inputs.size()));
+    return absl::InvalidArgumentError(absl::StrCat("function ", key, " has ", function.input_size(),
+                                                   " inputs, is given ", spec.inputs.size()));
   }
   for (const auto& attribute : function.attribute_proto()) {
     if (attributes.contains(attribute.name())) continue;
@@ -199,7 +213,9 @@ absl::StatusOr<std::vector<Value*>> NodeImporter::Call(const onnx::FunctionProto
   std::vector<Value*> results;
   for (const std::string& name : function.output()) {
     auto it = scope.find(name);
-    if (it == scope.end()) return absl::InvalidArgumentError(absl::StrCat("function ", key, " does not define its output '", name, "'"));
+    if (it == scope.end())
+      return absl::InvalidArgumentError(
+          absl::StrCat("function ", key, " does not define its output '", name, "'"));
     results.push_back(it->second);
   }
   return results;

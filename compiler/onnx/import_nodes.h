@@ -1,5 +1,5 @@
-// The nodes of an ONNX graph, one by one in execution order, into the compiler's graph: functions expanded in place,
-// older forms normalised, results typed, shape arithmetic folded.
+// The nodes of an ONNX graph, one by one in execution order, into the compiler's graph: functions expanded in
+// place, older forms normalised, results typed, shape arithmetic folded.
 #pragma once
 
 #include <string>
@@ -16,14 +16,16 @@ namespace pipec {
 
 class NodeImporter {
  public:
-  // What ONNX's names mean in one graph or function body. A null is an optional operand that the caller left out.
+  // What ONNX's names mean in one graph or function body. A null is an optional operand that the caller left
+  // out.
   using Scope = absl::flat_hash_map<std::string, Value*>;
   using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
   using Functions = google::protobuf::RepeatedPtrField<onnx::FunctionProto>;
 
   NodeImporter(Graph& graph, const ImportOptions& options, const Functions& functions);
 
-  // Appends the main graph's nodes and adds their results to `scope`. Errors name the node, its op, domain and opset.
+  // Appends the main graph's nodes and adds their results to `scope`. Errors name the node, its op, domain
+  // and opset.
   absl::Status Import(const Nodes& nodes, const Opsets& opsets, Scope& scope);
 
  private:
@@ -33,8 +35,9 @@ class NodeImporter {
   struct Frame {
     const Opsets& opsets;
     Scope& scope;
-    std::string prefix;                   // of the names of values and nodes
-    const AttributeBindings* attributes;  // the function's, for attributes by reference; null in the main graph
+    std::string prefix;  // of the names of values and nodes
+    const AttributeBindings*
+        attributes;  // the function's, for attributes by reference; null in the main graph
   };
 
   absl::Status ImportNodes(const Nodes& nodes, const Frame& frame);

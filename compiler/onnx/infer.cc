@@ -39,12 +39,16 @@ const onnx::OpSchema* NewestSchema(absl::string_view op, absl::string_view domai
 
 // "Add (float32[2], int64[2])".
 std::string Describe(const NodeSpec& spec) {
-  return absl::StrCat(spec.op, " (", absl::StrJoin(spec.inputs, ", ", [](std::string* out, const Value* input) {
-                        absl::StrAppend(out, input ? ToString(input->type) : "-");
-                      }), ")");
+  return absl::StrCat(spec.op, " (",
+                      absl::StrJoin(spec.inputs, ", ",
+                                    [](std::string* out, const Value* input) {
+                                      absl::StrAppend(out, input ? ToString(input->type) : "-");
+                                    }),
+                      ")");
 }
 
-// Number of operands, required ones present, element types allowed, and equal where the schema uses one type variable.
+// Number of operands, required ones present, element types allowed, and equal where the schema uses one type
+// variable.
 absl::Status CheckOperands(const NodeSpec& spec, const onnx::OpSchema& schema) {
   const int count = static_cast<int>(spec.inputs.size());
   if (count < schema.min_input() || count > schema.max_input()) {
@@ -58,13 +62,15 @@ absl::Status CheckOperands(const NodeSpec& spec, const onnx::OpSchema& schema) {
     const Value* input = spec.inputs[i];
     if (!input) {
       if (formal.GetOption() == onnx::OpSchema::Single) {
-        return absl::InvalidArgumentError(absl::StrCat(Describe(spec), " lacks operand ", i, " (", formal.GetName(), ")"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(Describe(spec), " lacks operand ", i, " (", formal.GetName(), ")"));
       }
       continue;
     }
     if (!formal.GetTypes().contains(Interned(input->type.dtype))) {
-      return absl::InvalidArgumentError(absl::StrCat(Describe(spec), " does not take ", Name(input->type.dtype),
-                                                     " as operand ", i, " (", formal.GetName(), ")"));
+      return absl::InvalidArgumentError(absl::StrCat(Describe(spec), " does not take ",
+                                                     Name(input->type.dtype), " as operand ", i, " (",
+                                                     formal.GetName(), ")"));
     }
     if (formal.GetOption() == onnx::OpSchema::Variadic && !formal.GetIsHomogeneous()) continue;
     const std::string& variable = formal.GetTypeStr();
@@ -72,8 +78,8 @@ absl::Status CheckOperands(const NodeSpec& spec, const onnx::OpSchema& schema) {
     if (it == bound.end()) {
       bound.emplace_back(&variable, input->type.dtype);
     } else if (it->second != input->type.dtype) {
-      return absl::InvalidArgumentError(absl::StrCat(Describe(spec), " wants operands of one type, got ", Name(it->second),
-                                                     " and ", Name(input->type.dtype)));
+      return absl::InvalidArgumentError(absl::StrCat(Describe(spec), " wants operands of one type, got ",
+                                                     Name(it->second), " and ", Name(input->type.dtype)));
     }
   }
   return absl::OkStatus();
@@ -82,25 +88,28 @@ absl::Status CheckOperands(const NodeSpec& spec, const onnx::OpSchema& schema) {
 absl::StatusOr<TensorType> FromProto(const onnx::TypeProto& proto, const NodeSpec& spec, int output) {
   if (!proto.has_tensor_type()) {
     return absl::UnimplementedError(
-        absl::StrCat("result ", output, " of ", Describe(spec), " is not a tensor (sequences and optionals are not supported)"));
+        absl::StrCat("result ", output, " of ", Describe(spec),
+                     " is not a tensor (sequences and optionals are not supported)"));
   }
   TensorType type;
   type.dtype = static_cast<DType>(proto.tensor_type().elem_type());
   if (SizeOf(type.dtype) == 0) {
-    return absl::UnimplementedError(absl::StrCat("result ", output, " of ", Describe(spec), " has element type ",
-                                                 proto.tensor_type().elem_type(), ", which is not supported"));
+    return absl::UnimplementedError(absl::StrCat("result ", output, " of ", Describe(spec),
+                                                 " has element type ", proto.tensor_type().elem_type(),
+                                                 ", which is not supported"));
   }
   if (!proto.tensor_type().has_shape()) {
-    return absl::UnimplementedError(absl::StrCat("the shape of result ", output, " of ", Describe(spec), " depends on data"));
+    return absl::UnimplementedError(
+        absl::StrCat("the shape of result ", output, " of ", Describe(spec), " depends on data"));
   }
   for (const auto& dim : proto.tensor_type().shape().dim()) {
     if (!dim.has_dim_value()) {
-      return absl::UnimplementedError(
-          absl::StrCat("dimension ", type.shape.size(), " of result ", output, " of ", Describe(spec), " depends on data"));
+      return absl::UnimplementedError(absl::StrCat("dimension ", type.shape.size(), " of result ", output,
+                                                   " of ", Describe(spec), " depends on data"));
     }
     if (dim.dim_value() < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("dimension ", type.shape.size(), " of result ", output, " of ",
-                                                     Describe(spec), " would be ", dim.dim_value()));
+      return absl::InvalidArgumentError(absl::StrCat("dimension ", type.shape.size(), " of result ", output,
+                                                     " of ", Describe(spec), " would be ", dim.dim_value()));
     }
     type.shape.push_back(dim.dim_value());
   }
@@ -110,10 +119,10 @@ absl::StatusOr<TensorType> FromProto(const onnx::TypeProto& proto, const NodeSpe
 // What onnx's own inference lets pass.
 absl::Status CheckResults(const NodeSpec& spec, const std::vector<TensorType>& types) {
   if (spec.op == "Reshape" && types[0].elements() != spec.inputs[0]->type.elements()) {
-    return absl::InvalidArgumentError(absl::StrCat("reshape of ", ToString(spec.inputs[0]->type), " to ",
-                                                   ToString(types[0].shape), ": ", spec.inputs[0]->type.elements(),
-                                                   " elements are not ", types[0].elements(),
-                                                   " (is a batch or another dimension written into the shape?)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("reshape of ", ToString(spec.inputs[0]->type), " to ", ToString(types[0].shape), ": ",
+                     spec.inputs[0]->type.elements(), " elements are not ", types[0].elements(),
+                     " (is a batch or another dimension written into the shape?)"));
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,5 @@
-// Types of a node's outputs, from its schema (ONNX ops, newest opset) or its row in the op table (helper ops).
+// Types of a node's outputs, from its schema (ONNX ops, newest opset) or its row in the op table (helper
+// ops).
 #pragma once
 
 #include <vector>
@@ -8,9 +9,9 @@
 
 namespace pipec {
 
-// `spec.inputs` and `spec.attributes` are read, contents of constant operands included; one type per output is returned,
-// `outputs` of them. Errors: InvalidArgument with the schema's words if the operands do not fit; Unimplemented if the op is
-// unknown or a dimension of the result depends on data.
+// `spec.inputs` and `spec.attributes` are read, contents of constant operands included; one type per output
+// is returned, `outputs` of them. Errors: InvalidArgument with the schema's words if the operands do not fit;
+// Unimplemented if the op is unknown or a dimension of the result depends on data.
 absl::StatusOr<std::vector<TensorType>> InferTypes(const NodeSpec& spec, int outputs);
 
 // False for ops that draw random numbers: they must neither be folded nor merged.

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "compiler/onnx/emit_node.h"
 #include "onnx/onnx_pb.h"
 #include "runtime/base/dtype.h"
@@ -15,7 +15,8 @@ namespace pipec {
 namespace {
 
 absl::Status NoCounterpart(const PendingNode& node, absl::string_view what) {
-  return absl::UnimplementedError(absl::StrCat(what, " of opset ", node.opset, " is not supported; export with a newer opset"));
+  return absl::UnimplementedError(
+      absl::StrCat(what, " of opset ", node.opset, " is not supported; export with a newer opset"));
 }
 
 std::string NameOf(const PendingNode& node, absl::string_view part) {
@@ -50,9 +51,12 @@ absl::Status FloatToOperand(PendingNode& node, absl::string_view attribute, int 
   return absl::OkStatus();
 }
 
-absl::StatusOr<Value*> Reshape(PendingNode& node, Value* value, absl::string_view part, absl::Span<const int64_t> shape) {
+absl::StatusOr<Value*> Reshape(PendingNode& node, Value* value, absl::string_view part,
+                               absl::Span<const int64_t> shape) {
   Value* target = AddInts(node.graph, NameOf(node, absl::StrCat(part, "/shape")), shape);
-  ASSIGN_OR_RETURN(Node * added, EmitNode(node.graph, {.op = "Reshape", .name = NameOf(node, part), .inputs = {value, target}}));
+  ASSIGN_OR_RETURN(
+      Node * added,
+      EmitNode(node.graph, {.op = "Reshape", .name = NameOf(node, part), .inputs = {value, target}}));
   return added->output(0);
 }
 
@@ -114,14 +118,16 @@ absl::Status OldSoftmax(PendingNode& node) {
                                                    ToString(x->type), " does not exist"));
   }
   node.spec.attributes.Set("axis", int64_t{-1});
-  const bool one_axis = std::all_of(x->type.shape.begin() + axis + 1, x->type.shape.end(), [](int64_t d) { return d == 1; });
+  const bool one_axis =
+      std::all_of(x->type.shape.begin() + axis + 1, x->type.shape.end(), [](int64_t d) { return d == 1; });
   if (one_axis) {
     node.spec.attributes.Set("axis", axis);
     return absl::OkStatus();
   }
   const absl::Span<const int64_t> shape = x->type.shape;
-  ASSIGN_OR_RETURN(node.spec.inputs[0], Reshape(node, x, "flatten", {NumElements(shape.subspan(0, axis)),
-                                                                     NumElements(shape.subspan(axis))}));
+  ASSIGN_OR_RETURN(
+      node.spec.inputs[0],
+      Reshape(node, x, "flatten", {NumElements(shape.subspan(0, axis)), NumElements(shape.subspan(axis))}));
   ASSIGN_OR_RETURN(Node * added, EmitNode(node.graph, std::move(node.spec)));
   node.spec = {.op = added->op(), .name = added->name()};
   ASSIGN_OR_RETURN(Value * result, Reshape(node, added->output(0), "restore", shape));
@@ -140,8 +146,10 @@ absl::Status OldResize(PendingNode& node) {
   if (node.spec.attributes.Has("scales")) {
     const std::vector<float> scales = node.spec.attributes.Floats("scales");
     std::string bytes(reinterpret_cast<const char*>(scales.data()), scales.size() * sizeof(float));
-    SetOperand(node, 1, node.graph.AddConstant(NameOf(node, "scales"),
-                                               {DType::kFloat32, {static_cast<int64_t>(scales.size())}}, std::move(bytes)));
+    SetOperand(
+        node, 1,
+        node.graph.AddConstant(NameOf(node, "scales"),
+                               {DType::kFloat32, {static_cast<int64_t>(scales.size())}}, std::move(bytes)));
     node.spec.attributes.Erase("scales");
   }
   if (node.spec.inputs.size() < 2) return NoCounterpart(node, absl::StrCat(node.spec.op, " without scales"));
@@ -159,7 +167,8 @@ absl::Status OldScatter(PendingNode& node) {
 
 // Before opset 14 a second result meant training.
 absl::Status OldBatchNormalization(PendingNode& node) {
-  if (node.spec.attributes.Int("spatial", 1) == 0) return NoCounterpart(node, "BatchNormalization with spatial=0");
+  if (node.spec.attributes.Int("spatial", 1) == 0)
+    return NoCounterpart(node, "BatchNormalization with spatial=0");
   if (node.outputs > 3) return NoCounterpart(node, "BatchNormalization with saved statistics");
   if (node.outputs > 1) node.spec.attributes.Set("training_mode", int64_t{1});
   node.spec.attributes.Erase("spatial");
@@ -180,7 +189,8 @@ absl::Status OldGridSample(PendingNode& node) {
 absl::Status OldCast(PendingNode& node) {
   onnx::TensorProto::DataType type;
   if (!onnx::TensorProto::DataType_Parse(node.spec.attributes.String("to"), &type)) {
-    return absl::InvalidArgumentError(absl::StrCat("cast to unknown type '", node.spec.attributes.String("to"), "'"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("cast to unknown type '", node.spec.attributes.String("to"), "'"));
   }
   node.spec.attributes.Set("to", static_cast<int64_t>(type));
   return absl::OkStatus();
@@ -196,14 +206,16 @@ absl::Status OldGemm(PendingNode& node) {
   return absl::OkStatus();
 }
 
-// Before opset 7 the second operand was broadcast only if asked, its axes aligned at `axis` (default: the last).
+// Before opset 7 the second operand was broadcast only if asked, its axes aligned at `axis` (default: the
+// last).
 absl::Status OldBroadcast(PendingNode& node) {
   const TensorType& a = node.spec.inputs[0]->type;
   const TensorType& b = node.spec.inputs[1]->type;
   if (node.spec.attributes.Int("broadcast", 0) != 0 && node.spec.attributes.Has("axis")) {
     int64_t axis = node.spec.attributes.Int("axis");
     if (axis < 0) axis += a.shape.size();
-    const int64_t trailing = static_cast<int64_t>(a.shape.size()) - axis - static_cast<int64_t>(b.shape.size());
+    const int64_t trailing =
+        static_cast<int64_t>(a.shape.size()) - axis - static_cast<int64_t>(b.shape.size());
     if (axis < 0 || trailing < 0) {
       return absl::InvalidArgumentError(absl::StrCat("broadcast of ", ToString(b), " at axis ",
                                                      node.spec.attributes.Int("axis"), " of ", ToString(a)));

@@ -18,8 +18,8 @@ struct PendingNode {
   std::vector<Value*> results;
 };
 
-// Rewrites `node` from `node.opset` to the newest opset. Unimplemented, naming op and opset, where the old form has no
-// counterpart.
+// Rewrites `node` from `node.opset` to the newest opset. Unimplemented, naming op and opset, where the old
+// form has no counterpart.
 absl::Status NormalizeOpset(PendingNode& node);
 
 // ONNX's loss ops become the helper ops of compiler/ops/README.md. Any opset.

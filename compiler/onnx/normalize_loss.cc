@@ -25,7 +25,8 @@ absl::Status NormalizeLoss(PendingNode& node) {
   const std::string name = node.spec.name.empty() ? node.spec.op : node.spec.name;
   const std::string reduction = node.spec.attributes.String("reduction", "mean");
   if (reduction != "mean" && reduction != "sum" && reduction != "none") {
-    return absl::InvalidArgumentError(absl::StrCat("unknown reduction '", reduction, "'; there are mean, sum, none"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown reduction '", reduction, "'; there are mean, sum, none"));
   }
   NodeSpec helper{.op = softmax ? "SoftmaxCrossEntropy" : "NegativeLogLikelihood",
                   .domain = kPipecDomain,
@@ -44,7 +45,8 @@ absl::Status NormalizeLoss(PendingNode& node) {
     node.results[0] = mean->output(0);
   }
   if (node.outputs > 1) {
-    NodeSpec log_prob{.op = "LogSoftmax", .name = absl::StrCat(name, "/log_prob"), .inputs = {node.spec.inputs[0]}};
+    NodeSpec log_prob{
+        .op = "LogSoftmax", .name = absl::StrCat(name, "/log_prob"), .inputs = {node.spec.inputs[0]}};
     log_prob.attributes.Set("axis", kClassAxis);
     ASSIGN_OR_RETURN(Node * added, EmitNode(node.graph, std::move(log_prob)));
     node.results.push_back(added->output(0));

@@ -9,9 +9,11 @@
 namespace pipec {
 
 std::string Describe(const onnx::NodeProto& node) {
-  const std::string op = node.domain().empty() ? node.op_type() : absl::StrCat(node.domain(), "::", node.op_type());
+  const std::string op =
+      node.domain().empty() ? node.op_type() : absl::StrCat(node.domain(), "::", node.op_type());
   if (!node.name().empty()) return absl::StrCat("node '", node.name(), "' (", op, ")");
-  return absl::StrCat("unnamed node (", op, ") that makes '", node.output_size() > 0 ? node.output(0) : "", "'");
+  return absl::StrCat("unnamed node (", op, ") that makes '", node.output_size() > 0 ? node.output(0) : "",
+                      "'");
 }
 
 absl::StatusOr<std::vector<int>> OrderNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
@@ -22,7 +24,8 @@ absl::StatusOr<std::vector<int>> OrderNodes(const google::protobuf::RepeatedPtrF
     for (const std::string& output : nodes[n].output()) {
       if (output.empty()) continue;
       if (known(output) || !maker.try_emplace(output, n).second) {
-        return absl::InvalidArgumentError(absl::StrCat(Describe(nodes[n]), " defines '", output, "' a second time"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(Describe(nodes[n]), " defines '", output, "' a second time"));
       }
     }
   }
@@ -35,7 +38,8 @@ absl::StatusOr<std::vector<int>> OrderNodes(const google::protobuf::RepeatedPtrF
         ++missing[n];
         users[it->second].push_back(n);
       } else if (!known(input)) {
-        return absl::InvalidArgumentError(absl::StrCat(Describe(nodes[n]), " uses '", input, "', which nothing defines"));
+        return absl::InvalidArgumentError(
+            absl::StrCat(Describe(nodes[n]), " uses '", input, "', which nothing defines"));
       }
     }
   }
@@ -54,7 +58,8 @@ absl::StatusOr<std::vector<int>> OrderNodes(const google::protobuf::RepeatedPtrF
     }
   }
   for (int n = 0; n < nodes.size(); ++n) {
-    if (missing[n] > 0) return absl::InvalidArgumentError(absl::StrCat(Describe(nodes[n]), " is part of a cycle"));
+    if (missing[n] > 0)
+      return absl::InvalidArgumentError(absl::StrCat(Describe(nodes[n]), " is part of a cycle"));
   }
   return order;
 }

@@ -1,4 +1,5 @@
-// An order in which the nodes of an ONNX graph can be executed. ONNX asks for one; files do not always keep to it.
+// An order in which the nodes of an ONNX graph can be executed. ONNX asks for one; files do not always keep
+// to it.
 #pragma once
 
 #include <functional>
@@ -10,8 +11,8 @@
 
 namespace pipec {
 
-// Indices of `nodes`; the file's order where that is one. `known`: names that are defined before the first node.
-// InvalidArgument, naming the node: an operand that nothing defines, a name defined twice, a cycle.
+// Indices of `nodes`; the file's order where that is one. `known`: names that are defined before the first
+// node. InvalidArgument, naming the node: an operand that nothing defines, a name defined twice, a cycle.
 absl::StatusOr<std::vector<int>> OrderNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
                                             const std::function<bool(const std::string&)>& known);
 

@@ -59,20 +59,22 @@ absl::StatusOr<onnx::ModelProto> ParseText(const std::string& path, std::ifstrea
 
 std::string CanonicalDomain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
 
-absl::StatusOr<Opsets> ReadOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) {
+absl::StatusOr<Opsets> ReadOpsets(
+    const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) {
   const auto& known = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();
   Opsets opsets;
   for (const auto& import : imports) {
     const std::string domain = CanonicalDomain(import.domain());
     auto it = known.find(domain);
     if (it != known.end() && import.version() > it->second.second) {
-      return absl::InvalidArgumentError(absl::StrCat("opset ", import.version(), " of domain '",
-                                                     domain.empty() ? "ai.onnx" : domain,
-                                                     "' is newer than the newest known, ", it->second.second));
+      return absl::InvalidArgumentError(
+          absl::StrCat("opset ", import.version(), " of domain '", domain.empty() ? "ai.onnx" : domain,
+                       "' is newer than the newest known, ", it->second.second));
     }
     if (import.version() < 1) {
       return absl::InvalidArgumentError(absl::StrCat("opset ", import.version(), " of domain '",
-                                                     domain.empty() ? "ai.onnx" : domain, "' does not exist"));
+                                                     domain.empty() ? "ai.onnx" : domain,
+                                                     "' does not exist"));
     }
     opsets[domain] = static_cast<int>(import.version());
   }
@@ -92,7 +94,8 @@ absl::StatusOr<onnx::ModelProto> ReadModel(const std::string& path) {
   if (error || !file) return absl::NotFoundError(absl::StrCat(path, ": cannot be read"));
   if (size == 0) return Refuse(path, "is empty");
   ASSIGN_OR_RETURN(onnx::ModelProto model, text ? ParseText(path, file) : ParseBinary(path, file, size));
-  if (!model.has_ir_version() || !model.has_graph()) return Refuse(path, "is not an ONNX model (no IR version or no graph)");
+  if (!model.has_ir_version() || !model.has_graph())
+    return Refuse(path, "is not an ONNX model (no IR version or no graph)");
   if (model.ir_version() > onnx::Version::IR_VERSION) {
     return Refuse(path, absl::StrCat("has IR version ", model.ir_version(), ", newer than the newest known, ",
                                      static_cast<int>(onnx::Version::IR_VERSION)));

@@ -1,5 +1,5 @@
-// A model file as onnx's own message: parsed, and of a version that the onnx library knows. Contents of external files are
-// not touched.
+// A model file as onnx's own message: parsed, and of a version that the onnx library knows. Contents of
+// external files are not touched.
 #pragma once
 
 #include <string>
@@ -10,15 +10,16 @@
 
 namespace pipec {
 
-// `path` ends in .onnx (binary) or .onnxtxt (ONNX text syntax, comments start with #). NotFound if there is no such
-// file, InvalidArgument if it is not ONNX, is truncated, or is newer than the library.
+// `path` ends in .onnx (binary) or .onnxtxt (ONNX text syntax, comments start with #). NotFound if there is
+// no such file, InvalidArgument if it is not ONNX, is truncated, or is newer than the library.
 absl::StatusOr<onnx::ModelProto> ReadModel(const std::string& path);
 
 // Opset version per domain, with "" for ai.onnx.
 using Opsets = absl::flat_hash_map<std::string, int>;
 
 // InvalidArgument for a version newer than the library knows.
-absl::StatusOr<Opsets> ReadOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports);
+absl::StatusOr<Opsets> ReadOpsets(
+    const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports);
 
 // "" for ai.onnx, the domain itself otherwise.
 std::string CanonicalDomain(const std::string& domain);

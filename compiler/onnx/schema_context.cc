@@ -39,7 +39,9 @@ const onnx::AttributeProto* SchemaContext::getAttribute(const std::string& name)
   return nullptr;
 }
 
-bool SchemaContext::hasInput(size_t index) const { return index < spec_.inputs.size() && spec_.inputs[index]; }
+bool SchemaContext::hasInput(size_t index) const {
+  return index < spec_.inputs.size() && spec_.inputs[index];
+}
 
 const onnx::TypeProto* SchemaContext::getInputType(size_t index) const {
   return hasInput(index) ? &inputs_[index] : nullptr;
@@ -51,7 +53,8 @@ const onnx::TensorProto* SchemaContext::getInputData(size_t index) const {
     if (made == index) return &proto;
   }
   const Value& value = *spec_.inputs[index];
-  if (value.kind() != ValueKind::kConstant || !value.data.bytes || value.data.length > kMaxContents) return nullptr;
+  if (value.kind() != ValueKind::kConstant || !value.data.bytes || value.data.length > kMaxContents)
+    return nullptr;
   return &data_.emplace_back(index, ToProto(value.type, *value.data.bytes)).second;
 }
 

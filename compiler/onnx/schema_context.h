@@ -1,4 +1,5 @@
-// What ONNX's schema functions ask of a node, answered from a NodeSpec: type inference and context-dependent function bodies.
+// What ONNX's schema functions ask of a node, answered from a NodeSpec: type inference and context-dependent
+// function bodies.
 #pragma once
 
 #include <deque>

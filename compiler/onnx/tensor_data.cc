@@ -11,7 +11,8 @@
 namespace pipec {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "tensors are kept little-endian, as ONNX stores them");
+static_assert(std::endian::native == std::endian::little,
+              "tensors are kept little-endian, as ONNX stores them");
 
 // The elements of a typed field, narrowed to T (ONNX keeps small integers and 16-bit floats in int32_data).
 template <typename T, typename Field>
@@ -28,24 +29,32 @@ std::string Narrow(const Field& field) {
 
 std::string TypedData(const onnx::TensorProto& proto) {
   switch (static_cast<DType>(proto.data_type())) {
-    case DType::kFloat32: return Narrow<float>(proto.float_data());
-    case DType::kFloat64: return Narrow<double>(proto.double_data());
-    case DType::kInt64: return Narrow<int64_t>(proto.int64_data());
-    case DType::kUint64: return Narrow<uint64_t>(proto.uint64_data());
-    case DType::kUint32: return Narrow<uint32_t>(proto.uint64_data());
-    case DType::kInt32: return Narrow<int32_t>(proto.int32_data());
+    case DType::kFloat32:
+      return Narrow<float>(proto.float_data());
+    case DType::kFloat64:
+      return Narrow<double>(proto.double_data());
+    case DType::kInt64:
+      return Narrow<int64_t>(proto.int64_data());
+    case DType::kUint64:
+      return Narrow<uint64_t>(proto.uint64_data());
+    case DType::kUint32:
+      return Narrow<uint32_t>(proto.uint64_data());
+    case DType::kInt32:
+      return Narrow<int32_t>(proto.int32_data());
     case DType::kUint16:
     case DType::kInt16:
     case DType::kFloat16:
-    case DType::kBFloat16: return Narrow<uint16_t>(proto.int32_data());
-    default: return Narrow<uint8_t>(proto.int32_data());
+    case DType::kBFloat16:
+      return Narrow<uint16_t>(proto.int32_data());
+    default:
+      return Narrow<uint8_t>(proto.int32_data());
   }
 }
 
 absl::StatusOr<Tensor> WithContents(TensorType type, std::string bytes) {
   if (bytes.size() != type.bytes()) {
-    return absl::InvalidArgumentError(absl::StrCat("has ", bytes.size(), " bytes of data, its type ", ToString(type),
-                                                   " needs ", type.bytes()));
+    return absl::InvalidArgumentError(absl::StrCat("has ", bytes.size(), " bytes of data, its type ",
+                                                   ToString(type), " needs ", type.bytes()));
   }
   Tensor tensor{std::move(type), {}};
   tensor.data.length = bytes.size();
@@ -58,15 +67,16 @@ absl::StatusOr<Tensor> WithContents(TensorType type, std::string bytes) {
 absl::StatusOr<TensorType> TypeOf(const onnx::TensorProto& proto) {
   TensorType type;
   const int code = proto.data_type();
-  type.dtype = code > 0 && code <= std::numeric_limits<uint8_t>::max() ? static_cast<DType>(code) : DType::kUndefined;
+  type.dtype =
+      code > 0 && code <= std::numeric_limits<uint8_t>::max() ? static_cast<DType>(code) : DType::kUndefined;
   const int64_t element = SizeOf(type.dtype);
   if (element == 0) {
-    return absl::UnimplementedError(absl::StrCat(
-        "element type ",
-        onnx::TensorProto::DataType_IsValid(code)
-            ? onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(code))
-            : absl::StrCat(code),
-        " is not supported"));
+    return absl::UnimplementedError(
+        absl::StrCat("element type ",
+                     onnx::TensorProto::DataType_IsValid(code)
+                         ? onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(code))
+                         : absl::StrCat(code),
+                     " is not supported"));
   }
   int64_t bytes = element;
   for (int64_t dim : proto.dims()) {

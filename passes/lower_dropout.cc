@@ -1,0 +1,119 @@
+// ONNX's Dropout becomes the helper op whose mask depends on seed, step, sample, node and element only;
+// outside of training it goes.
+//   before: y, mask = Dropout(x, ratio)         after, train: y, mask = ai.pipec::Dropout<ratio, key,
+//   batch_axis>(x)
+//                                               after, infer: x
+// In train mode a Dropout drops unless it says training_mode = false: exporters write inference form. In
+// infer mode a node whose mask is used stays for the mask. Level model; after folding, which makes ratio and
+// training_mode constants; before the batch axis, which its rows know.
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "passes/passes.h"
+#include "runtime/base/status.h"
+
+namespace pipec {
+namespace {
+
+constexpr float kDefaultRatio = 0.5f;
+
+// FNV-1a: the same on every machine and in every release, as masks must be.
+uint32_t StableHash(absl::string_view text) {
+  uint32_t hash = 2166136261u;
+  for (unsigned char c : text) hash = (hash ^ c) * 16777619u;
+  return hash;
+}
+
+absl::Status Refuse(const Node& node, absl::string_view what) {
+  return absl::UnimplementedError(absl::StrCat("node '", node.name(), "' (Dropout): ", what));
+}
+
+absl::StatusOr<float> Ratio(const Node& node) {
+  const Value* ratio = node.input(1);
+  if (!ratio) return kDefaultRatio;
+  if (ratio->kind() != ValueKind::kConstant || !ratio->data.bytes)
+    return Refuse(node, "the ratio is not a constant");
+  double value = 0;
+  if (ratio->type.dtype == DType::kFloat32) {
+    float narrow;
+    std::memcpy(&narrow, ratio->data.bytes->data(), sizeof(narrow));
+    value = narrow;
+  } else if (ratio->type.dtype == DType::kFloat64) {
+    std::memcpy(&value, ratio->data.bytes->data(), sizeof(value));
+  } else {
+    return Refuse(
+        node, absl::StrCat("a ratio of type ", Name(ratio->type.dtype), " is not supported; use float32"));
+  }
+  if (!(value >= 0 && value < 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("node '", node.name(), "' (Dropout): ratio ", value, ", wanted 0 <= ratio < 1"));
+  }
+  return static_cast<float>(value);
+}
+
+absl::StatusOr<bool> SaysInference(const Node& node) {
+  const Value* mode = node.input(2);
+  if (!mode) return false;
+  if (mode->kind() != ValueKind::kConstant || !mode->data.bytes)
+    return Refuse(node, "training_mode is not a constant");
+  return (*mode->data.bytes)[0] == 0;
+}
+
+// Uses of result 0 read the operand instead; the node goes unless its mask is used. False if nothing changed.
+bool PassThrough(Module& module, Node* node, const absl::flat_hash_set<const Value*>& outputs) {
+  Graph& graph = module.graph;
+  Value* result = node->output(0);
+  Value* mask = node->output(1);
+  const bool mask_used = mask && (!mask->uses().empty() || outputs.contains(mask));
+  if (outputs.contains(result)) {
+    // The output keeps its name.
+    if (mask_used) return false;
+    NodeSpec identity{
+        .op = "Identity", .name = node->name(), .inputs = {node->input(0)}, .outputs = {result->type}};
+    Value* passed = graph.AddNode(std::move(identity), node)->output(0);
+    const std::string name = result->name();
+    graph.ReplaceAllUses(result, passed);
+    graph.Erase(node);
+    graph.Rename(passed, name);
+    return true;
+  }
+  const bool changed = !result->uses().empty() || !mask_used;
+  graph.ReplaceAllUses(result, node->input(0));
+  if (!mask_used) graph.Erase(node);
+  return changed;
+}
+
+void Lower(Node* node, float ratio, uint32_t key) {
+  node->Become("Dropout", kPipecDomain, {node->input(0)});
+  node->attributes = {};
+  node->attributes.Set("ratio", ratio);
+  node->attributes.Set("key", static_cast<int64_t>(key));
+  node->attributes.Set("batch_axis", static_cast<int64_t>(node->input(0)->batch_axis));
+}
+
+}  // namespace
+
+absl::StatusOr<bool> LowerDropout(Module& module, const PassContext&) {
+  const absl::flat_hash_set<const Value*> outputs(module.graph.outputs.begin(), module.graph.outputs.end());
+  absl::flat_hash_set<uint32_t> keys;
+  bool changed = false;
+  for (Node* node : module.graph.Nodes()) {
+    if (!node->Is("Dropout")) continue;
+    ASSIGN_OR_RETURN(const float ratio, Ratio(*node));
+    ASSIGN_OR_RETURN(const bool inference, SaysInference(*node));
+    if (module.mode == Mode::kInfer || inference || ratio == 0) {
+      changed |= PassThrough(module, node, outputs);
+      continue;
+    }
+    uint32_t key = StableHash(node->name());
+    while (!keys.insert(key).second) ++key;
+    Lower(node, ratio, key);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace pipec
