@@ -26,19 +26,30 @@ void RegisterAccumulateKernels(KernelRegistry& registry);
 void RegisterGradientScaleKernels(KernelRegistry& registry);
 void RegisterOptimizerKernels(KernelRegistry& registry);
 
-// Element-wise ops, reductions, movement of data.
+// Element-wise ops.
 void RegisterUnaryKernels(KernelRegistry& registry);
-void RegisterBinaryKernels(KernelRegistry& registry);
+void RegisterArithmeticKernels(KernelRegistry& registry);
+void RegisterPowKernels(KernelRegistry& registry);
+void RegisterVariadicKernels(KernelRegistry& registry);
 void RegisterCompareKernels(KernelRegistry& registry);
 void RegisterWhereKernels(KernelRegistry& registry);
 void RegisterCastKernels(KernelRegistry& registry);
+
+// Reductions and running sums.
 void RegisterReduceKernels(KernelRegistry& registry);
+void RegisterArgMaxKernels(KernelRegistry& registry);
+void RegisterCumSumKernels(KernelRegistry& registry);
+
+// Movement of data.
 void RegisterGatherKernels(KernelRegistry& registry);
 void RegisterTransposeKernels(KernelRegistry& registry);
-void RegisterConcatSplitKernels(KernelRegistry& registry);
+void RegisterReshapeKernels(KernelRegistry& registry);
+void RegisterConcatKernels(KernelRegistry& registry);
 void RegisterSliceKernels(KernelRegistry& registry);
 void RegisterExpandKernels(KernelRegistry& registry);
-void RegisterShapeKernels(KernelRegistry& registry);
+void RegisterPadKernels(KernelRegistry& registry);
+void RegisterTriluKernels(KernelRegistry& registry);
+void RegisterOneHotKernels(KernelRegistry& registry);
 void RegisterGenerateKernels(KernelRegistry& registry);
 
 }  // namespace pipec::cpu
