@@ -32,7 +32,7 @@ absl::Status VerifyParameterFiles(const plan::RankPlan& rank_plan, const std::st
 
 // All ranks of one plan, each verified already: they agree on counts; every message has its counterpart with
 // equal dtypes and shapes; both lists complete when every send blocks until its receive is posted.
-absl::Status VerifyPlan(absl::Span<const plan::RankPlan> rank_plans);
+absl::Status VerifyPlan(absl::Span<const plan::RankPlan* const> rank_plans);
 
 // "2F0", "0SEND_F3>2", "NORM": an action in the words of the design.
 std::string ActionName(const plan::RankPlan& rank_plan, const plan::Action& action);

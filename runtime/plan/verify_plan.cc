@@ -14,6 +14,7 @@ namespace pipec {
 namespace {
 
 using plan::RankPlan;
+using Plans = absl::Span<const RankPlan* const>;
 using Actions = google::protobuf::RepeatedPtrField<plan::Action>;
 using MessageKey = std::tuple<int, uint32_t, uint32_t>;  // kind, from, to
 using InstanceKey = std::pair<MessageKey, int>;          // and microbatch
@@ -32,14 +33,14 @@ std::string TypeOf(const plan::Tensor& tensor) {
       TensorType{static_cast<DType>(tensor.dtype()), Shape(tensor.shape().begin(), tensor.shape().end())});
 }
 
-absl::Status CheckCountsAgree(absl::Span<const RankPlan> plans) {
-  const RankPlan& first = plans[0];
+absl::Status CheckCountsAgree(Plans plans) {
+  const RankPlan& first = *plans[0];
   if (plans.size() != first.ranks()) {
     return absl::InvalidArgumentError(
         absl::StrCat(plans.size(), " rank files, the plan has ", first.ranks(), " ranks"));
   }
   for (size_t r = 0; r < plans.size(); ++r) {
-    const RankPlan& p = plans[r];
+    const RankPlan& p = *plans[r];
     const bool equal =
         p.rank() == r && p.ranks() == first.ranks() && p.virtual_stages() == first.virtual_stages() &&
         p.microbatches() == first.microbatches() && p.microbatch_size() == first.microbatch_size() &&
@@ -52,10 +53,11 @@ absl::Status CheckCountsAgree(absl::Span<const RankPlan> plans) {
   return absl::OkStatus();
 }
 
-absl::Status CheckPairs(absl::Span<const RankPlan> plans) {
-  for (const RankPlan& p : plans) {
+absl::Status CheckPairs(Plans plans) {
+  for (const RankPlan* rank_plan : plans) {
+    const RankPlan& p = *rank_plan;
     for (const plan::Message& message : p.messages()) {
-      const RankPlan& peer = plans[message.peer_rank()];
+      const RankPlan& peer = *plans[message.peer_rank()];
       const plan::Message* other = nullptr;
       for (const plan::Message& candidate : peer.messages()) {
         if (KeyOf(candidate) == KeyOf(message)) other = &candidate;
@@ -86,8 +88,9 @@ absl::Status CheckPairs(absl::Span<const RankPlan> plans) {
 // Runs the lists of all ranks with sends that block until their receive is posted.
 class BlockingRun {
  public:
-  BlockingRun(absl::Span<const RankPlan> plans, bool training) : plans_(plans), training_(training) {
-    for (const RankPlan& p : plans) {
+  BlockingRun(Plans plans, bool training) : plans_(plans), training_(training) {
+    for (const RankPlan* rank_plan : plans) {
+      const RankPlan& p = *rank_plan;
       std::vector<std::set<uint32_t>> reads(p.programs_size());
       for (int i = 0; i < p.programs_size(); ++i) {
         for (const plan::Instruction& instruction : p.programs(i).instructions()) {
@@ -111,7 +114,7 @@ class BlockingRun {
     for (size_t r = 0; r < plans_.size(); ++r) {
       if (ranks_[r].next == List(r).size()) continue;
       absl::StrAppend(&stuck, stuck.empty() ? "" : ", ", "rank ", r, " waits in ",
-                      ActionName(plans_[r], List(r)[ranks_[r].next]));
+                      ActionName(*plans_[r], List(r)[ranks_[r].next]));
     }
     if (!stuck.empty()) {
       return absl::InvalidArgumentError(
@@ -135,7 +138,7 @@ class BlockingRun {
     std::vector<std::set<uint32_t>> reads;  // by program: buffers
   };
 
-  const Actions& List(size_t r) const { return training_ ? plans_[r].train() : plans_[r].eval(); }
+  const Actions& List(size_t r) const { return training_ ? plans_[r]->train() : plans_[r]->eval(); }
 
   bool Reads(const Rank& rank, const RankPlan& p, const plan::Action& action,
              const plan::Message& received) const {
@@ -162,7 +165,7 @@ class BlockingRun {
   bool Step(size_t r) {
     Rank& rank = ranks_[r];
     if (rank.next == List(r).size()) return false;
-    const RankPlan& p = plans_[r];
+    const RankPlan& p = *plans_[r];
     const plan::Action& action = List(r)[rank.next];
     for (const auto& [key, message] : rank.awaited) {
       const bool same = key.second == action.microbatch() || key.second < 0 || action.microbatch() < 0;
@@ -194,7 +197,7 @@ class BlockingRun {
     return true;
   }
 
-  absl::Span<const RankPlan> plans_;
+  Plans plans_;
   bool training_;
   std::vector<Rank> ranks_;
   std::set<InstanceKey> posted_, sent_;
@@ -202,11 +205,11 @@ class BlockingRun {
 
 }  // namespace
 
-absl::Status VerifyPlan(absl::Span<const RankPlan> rank_plans) {
+absl::Status VerifyPlan(Plans rank_plans) {
   if (rank_plans.empty()) return absl::InvalidArgumentError("no rank");
   RETURN_IF_ERROR(CheckCountsAgree(rank_plans));
   RETURN_IF_ERROR(CheckPairs(rank_plans));
-  if (rank_plans[0].training()) RETURN_IF_ERROR(BlockingRun(rank_plans, true).Run());
+  if (rank_plans[0]->training()) RETURN_IF_ERROR(BlockingRun(rank_plans, true).Run());
   return BlockingRun(rank_plans, false).Run();
 }
 

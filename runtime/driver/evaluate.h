@@ -1,0 +1,19 @@
+// Evaluation and inference: the list `eval` over a whole data set, in its own order. Parameters, optimizer
+// state and the training's data order stay as they are.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "runtime/driver/run.h"
+
+namespace pipec {
+
+// Loss over all samples (an incomplete last batch is padded, and the padding weighs nothing) and, with class
+// labels, accuracy.
+absl::StatusOr<EvaluationReport> Evaluate(Session& session, const DataSource& data, const RunOptions& options,
+                                          int64_t step, RunObserver& observer);
+
+// Runs all samples and writes every output to options.outputs (if set), samples in input order, padding cut.
+absl::Status Infer(Session& session, const DataSource& data, const RunOptions& options, RunObserver& observer,
+                   RunResult* result);
+
+}  // namespace pipec

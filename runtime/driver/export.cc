@@ -1,0 +1,123 @@
+#include "runtime/driver/export.h"
+
+#include <filesystem>
+#include <map>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/atomic_file.h"
+#include "runtime/base/mapped_file.h"
+#include "runtime/base/status.h"
+#include "runtime/checkpoint/safetensors.h"
+#include "runtime/executor/instruction.h"
+#include "runtime/plan/load.h"
+
+namespace pipec {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Owner {
+  int rank;
+  const plan::Parameter* parameter;
+};
+
+std::map<std::string, Owner> OwnersOf(Session& session) {
+  std::map<std::string, Owner> owners;
+  for (int rank = 0; rank < session.ranks(); ++rank) {
+    for (const plan::Parameter& parameter : session.executor(rank).rank_plan().parameters()) {
+      if (parameter.first_owner()) owners[parameter.name()] = {rank, &parameter};
+    }
+  }
+  return owners;
+}
+
+absl::Status AppendTrained(Session& session, const Owner& owner, const ManifestParameter& wanted,
+                           SafetensorsWriter* writer) {
+  Executor& executor = session.executor(owner.rank);
+  const TensorType type = TypeOf(executor.rank_plan().tensors(owner.parameter->tensor()));
+  if (!(type == wanted.type)) {
+    return absl::InternalError(absl::StrCat("parameter '", wanted.name, "' is ", ToString(type), " on rank ",
+                                            owner.rank, ", the model has ", ToString(wanted.type)));
+  }
+  std::string bytes(type.bytes(), '\0');
+  RETURN_IF_ERROR(session.group().RunOn(owner.rank, [&](int) {
+    return executor.Read(static_cast<int>(owner.parameter->tensor()),
+                         absl::MakeSpan(reinterpret_cast<std::byte*>(bytes.data()), bytes.size()));
+  }));
+  return writer->Append(bytes);
+}
+
+absl::Status AppendFromPlan(Session& session, const ManifestParameter& wanted, SafetensorsWriter* writer) {
+  ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(PlanPath(session.directory(), wanted.file)));
+  const int64_t size = static_cast<int64_t>(file.bytes().size());
+  if (wanted.offset > size || wanted.type.bytes() > size - wanted.offset) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameter '", wanted.name, "' lies beyond the end of '", file.path(), "'"));
+  }
+  return writer->Append(file.bytes().substr(wanted.offset, wanted.type.bytes()));
+}
+
+absl::Status WriteFiles(Session& session, const std::string& directory) {
+  ASSIGN_OR_RETURN(const MappedFile model,
+                   MappedFile::Open(absl::StrCat(session.directory(), "/export.onnx")));
+  RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(directory, "/model.onnx"), model.bytes()));
+  std::vector<SafetensorsTensor> tensors;
+  for (const ManifestParameter& parameter : session.manifest().parameters) {
+    tensors.push_back({parameter.name, parameter.type});
+  }
+  ASSIGN_OR_RETURN(SafetensorsWriter writer,
+                   SafetensorsWriter::Create(absl::StrCat(directory, "/model.safetensors"), tensors));
+  const std::map<std::string, Owner> owners = OwnersOf(session);
+  for (const ManifestParameter& parameter : session.manifest().parameters) {
+    auto owner = owners.find(parameter.name);
+    RETURN_IF_ERROR(owner != owners.end() ? AppendTrained(session, owner->second, parameter, &writer)
+                                          : AppendFromPlan(session, parameter, &writer));
+  }
+  return writer.Finish();
+}
+
+absl::Status FromError(const std::error_code& error, absl::string_view what, const std::string& path) {
+  return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot ", what, " '", path, "'"));
+}
+
+}  // namespace
+
+absl::Status CheckExportDirectory(const std::string& directory) {
+  std::error_code error;
+  if (!fs::exists(directory, error)) return absl::OkStatus();
+  if (!fs::is_directory(directory, error)) {
+    return absl::FailedPreconditionError(absl::StrCat("--export: '", directory, "' is not a directory"));
+  }
+  for (const auto& entry : fs::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename();
+    if (name != "model.onnx" && name != "model.safetensors") {
+      return absl::FailedPreconditionError(absl::StrCat("--export: '", directory, "' holds '", name,
+                                                        "', which is no export; name a new directory"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ExportModel(Session& session, const std::string& directory) {
+  RETURN_IF_ERROR(CheckExportDirectory(directory));
+  const std::string path =
+      fs::path(directory).has_filename() ? directory : fs::path(directory).parent_path().string();
+  const std::string fresh = path + ".tmp", old = path + ".old";
+  std::error_code error;
+  fs::remove_all(fresh, error);
+  fs::remove_all(old, error);
+  if (!fs::create_directories(fresh, error)) return FromError(error, "create", directory);
+  absl::Status status = WriteFiles(session, fresh);
+  if (status.ok()) {
+    if (fs::exists(path, error)) fs::rename(path, old, error);
+    if (!error) fs::rename(fresh, path, error);
+    if (error) status = FromError(error, "write", directory);
+  }
+  std::error_code ignored;
+  fs::remove_all(fresh, ignored);
+  if (status.ok()) fs::remove_all(old, ignored);
+  return status;
+}
+
+}  // namespace pipec

@@ -1,0 +1,111 @@
+// Infer (evaluate.h).
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
+#include "runtime/data/npz.h"
+#include "runtime/driver/batches.h"
+#include "runtime/driver/eval_scalars.h"
+#include "runtime/driver/evaluate.h"
+
+namespace pipec {
+namespace {
+
+// One output of the model over all samples.
+struct Collected {
+  int rank = 0, port = 0;
+  ManifestPort type;
+  HostArray array;
+  std::shared_ptr<std::string> bytes;
+};
+
+absl::StatusOr<std::vector<Collected>> PrepareOutputs(Session& session, int64_t samples) {
+  std::vector<Collected> outputs;
+  for (const ManifestPort& port : session.manifest().outputs) {
+    Collected row;
+    row.type = port;
+    bool found = false;
+    for (int rank = 0; rank < session.ranks(); ++rank) {
+      const plan::RankPlan& rank_plan = session.executor(rank).rank_plan();
+      for (int p = 0; p < rank_plan.outputs_size() && !found; ++p) {
+        if (rank_plan.outputs(p).name() != port.name) continue;
+        row.rank = rank;
+        row.port = p;
+        found = true;
+      }
+    }
+    if (!found)
+      return absl::InvalidArgumentError(absl::StrCat("no rank delivers the output '", port.name, "'"));
+    row.array.type = port.type;
+    if (port.batch_axis >= 0) row.array.type.shape[port.batch_axis] = samples;
+    row.bytes = std::make_shared<std::string>(row.array.type.bytes(), '\0');
+    row.array.bytes = *row.bytes;
+    row.array.owner = row.bytes;
+    outputs.push_back(std::move(row));
+  }
+  return outputs;
+}
+
+// Puts the first `valid` samples of a microbatch at sample `first` of the whole.
+void Place(const Collected& output, absl::Span<const std::byte> microbatch, int64_t first, int64_t valid) {
+  if (output.type.batch_axis < 0) {
+    std::memcpy(output.bytes->data(), microbatch.data(), microbatch.size());
+    return;
+  }
+  const absl::Span<const int64_t> shape(output.type.type.shape);
+  const int axis = output.type.batch_axis;
+  const int64_t outer = NumElements(shape.first(axis));
+  const int64_t row = NumElements(shape.subspan(axis + 1)) * SizeOf(output.type.type.dtype);
+  const int64_t total = output.array.type.shape[axis];
+  for (int64_t o = 0; o < outer; ++o) {
+    std::memcpy(output.bytes->data() + (o * total + first) * row, microbatch.data() + o * shape[axis] * row,
+                valid * row);
+  }
+}
+
+}  // namespace
+
+absl::Status Infer(Session& session, const DataSource& data, const RunOptions& options, RunObserver& observer,
+                   RunResult* result) {
+  const Manifest& manifest = session.manifest();
+  const int64_t batch = manifest.batch(), total = data.samples();
+  if (total == 0) return absl::InvalidArgumentError("the data has no complete sample");
+  std::vector<Collected> outputs;
+  if (!options.outputs.empty()) {
+    ASSIGN_OR_RETURN(outputs, PrepareOutputs(session, total));
+  }
+  std::vector<int64_t> samples(batch);
+  std::vector<StepScalars> scalars;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int64_t at = 0; at < total; at += batch) {
+    if (options.stop != nullptr && *options.stop) {
+      return absl::CancelledError(absl::StrCat("interrupted after ", at, " of ", total, " samples"));
+    }
+    const int64_t valid = FillInOrder(total, at / batch, absl::MakeSpan(samples));
+    SetEvalScalars(manifest, options.seed, 0, valid, &scalars);
+    ASSIGN_OR_RETURN(const StepResult done, session.Run(StepKind::kEval, data, samples, scalars));
+    if (done.first.found && done.first.origin) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "NaN or infinity first came in stage ", done.first.stage, ", node '", done.first.node, "' (",
+          done.first.op, "), samples from ", at + done.first.microbatch * manifest.microbatch_size));
+    }
+    for (const Collected& output : outputs) {
+      for (int m = 0; m < manifest.microbatches && scalars[m].valid_samples > 0; ++m) {
+        Place(output, session.feed(output.rank).Output(output.port, m), at + scalars[m].first_sample,
+              scalars[m].valid_samples);
+      }
+    }
+    ++result->steps;
+    result->samples += valid;
+    observer.OnProgress("inference", result->samples, total);
+  }
+  result->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (outputs.empty()) return absl::OkStatus();
+  NamedArrays arrays;
+  for (Collected& output : outputs) arrays[output.type.name] = std::move(output.array);
+  return WriteNpz(options.outputs, arrays);
+}
+
+}  // namespace pipec

@@ -1,0 +1,32 @@
+#include "runtime/driver/metrics_file.h"
+
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace pipec {
+
+absl::StatusOr<MetricsFile> MetricsFile::Open(const std::string& path) {
+  MetricsFile metrics;
+  if (path.empty()) return metrics;
+  metrics.path_ = path;
+  metrics.file_.reset(std::fopen(path.c_str(), "we"));
+  if (metrics.file_ == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot create '", path, "'"));
+  return metrics;
+}
+
+absl::Status MetricsFile::Write(const StepReport& report) {
+  if (file_ == nullptr) return absl::OkStatus();
+  std::string line =
+      absl::StrFormat("{\"step\": %d, \"loss\": %.9g, \"lr\": %.9g", report.step, report.loss, report.lr);
+  if (report.gradient_norm.has_value())
+    absl::StrAppendFormat(&line, ", \"grad_norm\": %.9g", *report.gradient_norm);
+  line += "}\n";
+  if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() || std::fflush(file_.get()) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write '", path_, "'"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pipec

@@ -1,0 +1,39 @@
+// What a run tells whoever watches it. The driver prints nothing.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace pipec {
+
+struct StepReport {
+  int64_t step = 0;   // 1 for the first
+  int64_t steps = 0;  // of the run
+  double loss = 0;
+  double lr = 0;
+  std::optional<double> gradient_norm;
+  double samples_per_second = 0;  // of this step
+};
+
+struct EvaluationReport {
+  int64_t step = 0;  // training steps done
+  int64_t samples = 0;
+  double loss = 0;
+  std::optional<double> accuracy;
+};
+
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  // One line: what was assumed, what is loaded.
+  virtual void OnNote(absl::string_view line) = 0;
+  virtual void OnStep(const StepReport& report) = 0;
+  virtual void OnEvaluation(const EvaluationReport& report) = 0;
+  // Samples of an inference or evaluation done so far.
+  virtual void OnProgress(absl::string_view what, int64_t done, int64_t total) = 0;
+};
+
+}  // namespace pipec

@@ -1,0 +1,69 @@
+#include "runtime/driver/run.h"
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
+#include "runtime/driver/evaluate.h"
+#include "runtime/driver/export.h"
+#include "runtime/driver/profile_file.h"
+#include "runtime/driver/train.h"
+#include "runtime/plan/load.h"
+
+namespace pipec {
+namespace {
+
+// What a plan of this mode can do.
+absl::Status CheckOptions(const Manifest& manifest, const RunOptions& options) {
+  if (manifest.mode == "train" && !options.outputs.empty()) {
+    return absl::InvalidArgumentError("--outputs: this plan trains; compile with --mode=infer for outputs");
+  }
+  if (manifest.mode == "infer" && (!options.export_directory.empty() || !options.eval_data.empty())) {
+    return absl::InvalidArgumentError(
+        "--export and --eval-data: this plan only infers; compile with --mode=train");
+  }
+  if (!options.export_directory.empty()) return CheckExportDirectory(options.export_directory);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RunResult> RunPlan(const std::string& directory, const RunOptions& options,
+                                  const MakeDevice& make_device, const MakeTransport& make_transport,
+                                  RunObserver& observer) {
+  constexpr int64_t kSyntheticBatches = 16;  // an epoch of synthetic data
+  ASSIGN_OR_RETURN(const Manifest manifest, LoadManifest(directory));
+  RETURN_IF_ERROR(CheckOptions(manifest, options));
+  ExecutorOptions executor = options.executor;
+  executor.trace = !options.trace.empty();
+  executor.profile = !options.profile.empty();
+  ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                   Session::Open(directory, manifest, make_device, make_transport, executor));
+
+  const DataOptions data_options{options.tokens, options.seed, kSyntheticBatches * manifest.batch()};
+  ASSIGN_OR_RETURN(const std::unique_ptr<DataSource> data,
+                   OpenData(options.data, session->inputs(), data_options));
+  std::unique_ptr<DataSource> eval_data;
+  if (!options.eval_data.empty()) {
+    ASSIGN_OR_RETURN(eval_data, OpenData(options.eval_data, session->inputs(), data_options));
+  }
+
+  RunResult result;
+  result.mode = manifest.mode;
+  for (int rank = 0; rank < session->ranks(); ++rank) {
+    result.arena_bytes.push_back(static_cast<int64_t>(session->executor(rank).rank_plan().arena_bytes()));
+    result.workspace_bytes.push_back(session->executor(rank).workspace_bytes());
+  }
+  TraceFile trace;
+  if (manifest.mode == "train") {
+    RETURN_IF_ERROR(Train(*session, options, *data, eval_data.get(), executor.trace ? &trace : nullptr,
+                          observer, &result));
+  } else {
+    RETURN_IF_ERROR(Infer(*session, *data, options, observer, &result));
+    if (executor.trace) trace.Add(*session, StepKind::kEval, result.steps);
+  }
+  if (executor.trace) RETURN_IF_ERROR(trace.Write(*session, options.trace));
+  if (executor.profile) RETURN_IF_ERROR(WriteProfile(*session, session->device_name(), options.profile));
+  if (!options.export_directory.empty()) RETURN_IF_ERROR(ExportModel(*session, options.export_directory));
+  return result;
+}
+
+}  // namespace pipec
