@@ -36,22 +36,30 @@ absl::StatusOr<Options> ReadOptions(const KernelSpec& spec) {
 
 int64_t RowGrain(int64_t classes) { return std::max<int64_t>(1, 8192 / std::max<int64_t>(1, classes)); }
 
+// log of the sum of exp(x[c]) is largest + log_sum; apart, they keep the digits of the difference to a logit.
+template <typename T>
+struct Normaliser {
+  T largest = 0, log_sum = 0;
+};
+
 // kStride 1: the classes of a row lie together and its loops become vector code; 0: `stride` elements apart.
 template <typename T, int kStride>
 struct Row {
-  static PIPEC_INLINE T LogSumExp(const T* x, int64_t classes, int64_t stride) {
+  static PIPEC_INLINE Normaliser<T> LogSumExp(const T* x, int64_t classes, int64_t stride) {
     if (kStride == 1) stride = 1;
     const T largest = Fold(
         classes, -std::numeric_limits<T>::infinity(), [](T a, T b) { return a < b ? b : a; },
         [=](int64_t c) { return x[c * stride]; });
-    return largest + Log(Sum<T>(classes, [=](int64_t c) { return Exp(x[c * stride] - largest); }));
+    return {largest, Log(Sum<T>(classes, [=](int64_t c) { return Exp(x[c * stride] - largest); }))};
   }
 
   // Sum over c of w[c] (lse - x[c]).
-  static PIPEC_INLINE T Smoothed(const T* x, const T* weights, T lse, int64_t classes, int64_t stride) {
+  static PIPEC_INLINE T Smoothed(const T* x, const T* weights, Normaliser<T> lse, int64_t classes,
+                                 int64_t stride) {
     if (kStride == 1) stride = 1;
-    if (weights == nullptr) return Sum<T>(classes, [=](int64_t c) { return lse - x[c * stride]; });
-    return Sum<T>(classes, [=](int64_t c) { return weights[c] * (lse - x[c * stride]); });
+    const auto loss = [=](int64_t c) { return lse.largest - x[c * stride] + lse.log_sum; };
+    if (weights == nullptr) return Sum<T>(classes, loss);
+    return Sum<T>(classes, [=](int64_t c) { return weights[c] * loss(c); });
   }
 
   // dx[c] = p[c] * from_sum - w[c] * from_each, the label's own term left to the caller. No weights: w = 1.
@@ -93,19 +101,20 @@ std::unique_ptr<Kernel> ForwardKernel(const KernelSpec& spec, const LabelledRows
         rows.rows(), RowGrain(rows.classes()), [&, stride = rows.view().inner](int64_t begin, int64_t end) {
           for (int64_t row = begin; row < end; ++row) {
             const int64_t label = row < valid ? rows.Label(labels, row) : 0;
-            T value = 0, weight = 0, lse = 0;
+            T value = 0, weight = 0;
+            Normaliser<T> lse;
             if (row < valid && !rows.Ignored(label)) {
               const T* const logits = x + rows.At(row);
               lse = Row<T, kStride>::LogSumExp(logits, rows.classes(), stride);
               weight = weights == nullptr ? T{1} : weights[label];
-              value = weight * keep * (lse - logits[label * stride]);
+              value = weight * keep * (lse.largest - logits[label * stride] + lse.log_sum);
               if (spread != T{0}) {
                 value += spread * Row<T, kStride>::Smoothed(logits, weights, lse, rows.classes(), stride);
               }
             }
             row_loss[row] = value;
             row_weight[row] = weight;
-            if (log_sum_exp != nullptr) log_sum_exp[row] = lse;
+            if (log_sum_exp != nullptr) log_sum_exp[row] = lse.largest + lse.log_sum;
             if (loss != nullptr && !options.sum) loss[row] = value;
           }
         });

@@ -1,0 +1,154 @@
+#include "kernel_call.h"
+
+namespace pipec {
+namespace {
+
+using testing::HasSubstr;
+
+// NumPy's matmul, element by element from the definition; operands of rank 2 or more, `t`: transpose the last
+// two axes.
+std::vector<double> Reference(const Tensor& a, bool ta, const Tensor& b, bool tb, const Shape& y) {
+  const auto at = [](const Tensor& x, bool t, const std::vector<int64_t>& index) {
+    // index: like y's, with the matrix position last; missing and length-1 axes broadcast.
+    const Shape& shape = x.type.shape;
+    std::vector<int64_t> own(index.end() - shape.size(), index.end());
+    if (t) std::swap(own[own.size() - 1], own[own.size() - 2]);
+    int64_t flat = 0;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      flat = flat * shape[i] + (i + 2 < shape.size() && shape[i] == 1 ? 0 : own[i]);
+    }
+    return Values(x)[flat];
+  };
+  const int64_t k = a.type.shape[a.type.shape.size() - (ta ? 2 : 1)];
+  std::vector<double> result;
+  std::vector<int64_t> index(y.size());
+  for (int64_t flat = 0; flat < NumElements(y); ++flat) {
+    for (int64_t i = y.size(), rest = flat; i-- > 0; rest /= y[i]) index[i] = rest % y[i];
+    double sum = 0;
+    for (int64_t l = 0; l < k; ++l) {
+      std::vector<int64_t> a_index = index, b_index = index;
+      a_index.back() = l;
+      b_index[b_index.size() - 2] = l;
+      sum += at(a, ta, a_index) * at(b, tb, b_index);
+    }
+    result.push_back(sum);
+  }
+  return result;
+}
+
+Shape Swapped(Shape shape, bool swap) {
+  if (swap) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+  return shape;
+}
+
+TEST(MatMul, BroadcastsBatchesAndTransposes) {
+  struct Case {
+    Shape a, b, y;
+  };
+  const std::vector<Case> cases = {{{3, 4}, {4, 5}, {3, 5}},
+                                   {{1, 1}, {1, 1}, {1, 1}},
+                                   {{2, 3, 4}, {4, 5}, {2, 3, 5}},
+                                   {{3, 4}, {2, 4, 5}, {2, 3, 5}},
+                                   {{2, 3, 3, 4}, {2, 3, 4, 5}, {2, 3, 3, 5}},
+                                   {{2, 1, 3, 4}, {3, 4, 5}, {2, 3, 3, 5}},
+                                   {{2, 3, 3, 4}, {2, 1, 4, 5}, {2, 3, 3, 5}},
+                                   {{2, 3, 2, 3, 4}, {2, 1, 2, 4, 5}, {2, 3, 2, 3, 5}},
+                                   {{1, 1, 3, 4}, {1, 1, 4, 5}, {1, 1, 3, 5}},
+                                   {{33, 70}, {70, 17}, {33, 17}}};
+  for (const Case& c : cases) {
+    for (DType dtype : {DType::kFloat32, DType::kFloat64}) {
+      for (int transposed = 0; transposed < 4; ++transposed) {
+        const bool ta = transposed & 1, tb = transposed & 2;
+        const Tensor a = Random(dtype, Swapped(c.a, ta), 1), b = Random(dtype, Swapped(c.b, tb), 2);
+        std::vector<double> wanted = Reference(a, ta, b, tb, c.y);
+        for (double& value : wanted) value *= 0.5;
+        KernelCall call("FusedMatMul", kHelpers);
+        call.In(a)
+            .In(b)
+            .Out(dtype, c.y)
+            .Attr("trans_a", int64_t{ta})
+            .Attr("trans_b", int64_t{tb})
+            .Attr("alpha", 0.5f);
+        for (int threads : {1, 2, 3}) {
+          ExpectNear(call.Threads(threads).Get(), wanted, Tolerance(dtype), ToString(c.a) + ToString(c.b));
+        }
+        EXPECT_EQ(call.Bytes(), call.Misalign(dtype == DType::kFloat32 ? 4 : 8).Bytes());
+      }
+    }
+  }
+}
+
+TEST(MatMul, TakesVectorsIntegersAndEmptyOperands) {
+  const DType f = DType::kFloat32;
+  const Tensor v = Make(f, {2}, {1, 2}), m = Make(f, {2, 3}, {1, 2, 3, 4, 5, 6}),
+               w = Make(f, {3}, {1, 0, -1});
+  EXPECT_THAT(KernelCall("MatMul", "").In(v).In(v).Out(f, {}).Get(), testing::ElementsAre(5));
+  EXPECT_THAT(KernelCall("MatMul", "").In(v).In(m).Out(f, {3}).Get(), testing::ElementsAre(9, 12, 15));
+  EXPECT_THAT(KernelCall("MatMul", "").In(m).In(w).Out(f, {2}).Get(), testing::ElementsAre(-2, -2));
+  const Tensor batch = Make(f, {2, 2, 1}, {1, 2, 3, 4});
+  EXPECT_THAT(KernelCall("MatMul", "").In(v).In(batch).Out(f, {2, 1}).Get(), testing::ElementsAre(5, 11));
+  for (DType dtype : {DType::kInt32, DType::kInt64}) {
+    const Tensor a = Make(dtype, {2, 2}, {1, 2, 3, 4}), b = Make(dtype, {2, 1}, {5, -6});
+    EXPECT_THAT(KernelCall("MatMul", "").In(a).In(b).Out(dtype, {2, 1}).Get(), testing::ElementsAre(-7, -9));
+  }
+  EXPECT_THAT(KernelCall("MatMul", "").In(Make(f, {2, 0}, {})).In(Make(f, {0, 2}, {})).Out(f, {2, 2}).Get(),
+              testing::ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(KernelCall("MatMul", "").In(Make(f, {0, 2}, {})).In(m).Out(f, {0, 3}).Get(),
+              testing::ElementsAre());
+}
+
+TEST(MatMul, NamesShapesThatDoNotFit) {
+  const DType f = DType::kFloat32;
+  const Tensor a = Random(f, {2, 3}, 1), b = Random(f, {4, 2}, 2);
+  EXPECT_THAT(KernelCall("MatMul", "").In(a).In(b).Out(f, {2, 2}).Error(),
+              testing::AllOf(HasSubstr("float32[2,3]"), HasSubstr("float32[4,2]")));
+  EXPECT_THAT(KernelCall("MatMul", "").In(a).In(Random(f, {3, 2}, 2)).Out(f, {2, 3}).Error(),
+              HasSubstr("wanted float32[2,2]"));
+  EXPECT_THAT(KernelCall("MatMul", "")
+                  .In(Random(f, {2, 2, 2}, 1))
+                  .In(Random(f, {3, 2, 2}, 1))
+                  .Out(f, {3, 2, 2})
+                  .Error(),
+              HasSubstr("do not broadcast"));
+}
+
+TEST(Gemm, AddsBroadcastC) {
+  for (DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    for (int transposed = 0; transposed < 4; ++transposed) {
+      const bool ta = transposed & 1, tb = transposed & 2;
+      const Tensor a = Random(dtype, Swapped({3, 4}, ta), 1), b = Random(dtype, Swapped({4, 5}, tb), 2);
+      const std::vector<double> product = Reference(a, ta, b, tb, {3, 5});
+      for (const Shape& shape : std::vector<Shape>{{}, {1}, {5}, {1, 5}, {3, 1}, {3, 5}}) {
+        for (float beta : {1.0f, 0.5f, 0.0f}) {
+          const Tensor c = Random(dtype, shape, 3);
+          const int64_t rows = shape.size() == 2 ? shape[0] : 1, columns = shape.empty() ? 1 : shape.back();
+          std::vector<double> wanted(15);
+          for (int i = 0; i < 15; ++i) {
+            wanted[i] = 2 * product[i] + beta * Values(c)[(i / 5 % rows) * columns + i % 5 % columns];
+          }
+          KernelCall call("Gemm", "");
+          call.In(a).In(b).In(c).Out(dtype, {3, 5}).Attr("alpha", 2.0f).Attr("beta", beta);
+          call.Attr("transA", int64_t{ta}).Attr("transB", int64_t{tb});
+          ExpectNear(call.Get(), wanted, Tolerance(dtype), ToString(shape));
+        }
+      }
+      KernelCall call("Gemm", "");
+      call.In(a).In(b).NoIn().Out(dtype, {3, 5}).Attr("transA", int64_t{ta}).Attr("transB", int64_t{tb});
+      ExpectNear(call.Get(), product, Tolerance(dtype));
+    }
+  }
+  const Tensor i = Make(DType::kInt32, {1, 1}, {3});
+  EXPECT_THAT(KernelCall("Gemm", "").In(i).In(i).In(i).Out(DType::kInt32, {1, 1}).Get(),
+              testing::ElementsAre(12));
+  const Tensor m = Random(DType::kFloat32, {2, 2}, 1);
+  EXPECT_THAT(KernelCall("Gemm", "")
+                  .In(m)
+                  .In(m)
+                  .In(Random(DType::kFloat32, {3}, 1))
+                  .Out(DType::kFloat32, {2, 2})
+                  .Error(),
+              HasSubstr("does not broadcast"));
+}
+
+}  // namespace
+}  // namespace pipec
