@@ -1,0 +1,88 @@
+// The problem with every glued group as one block: what solver and lower bound work on. A cut lies between
+// blocks.
+#pragma once
+
+#include <vector>
+
+#include "absl/types/span.h"
+#include "compiler/partition/problem.h"
+
+namespace pipec {
+
+struct Block {
+  int first_item = 0;
+  double seconds = 0;
+  int64_t parameter_bytes = 0;
+  int64_t activation_bytes = 0;
+  double produced_seconds = 0;  // messages of the tensors made here that later blocks use
+};
+
+// A tensor whose producer and consumers are distinct blocks.
+struct BlockTensor {
+  int producer = 0;
+  std::vector<int> consumers;  // ascending, all after the producer, not empty
+  double seconds = 0;
+};
+
+// A block as consumer of a tensor.
+struct TensorUse {
+  int previous = 0;   // the block before this one that makes or uses the tensor
+  int producer = -1;  // the block that makes it, if this is the last use; otherwise -1
+  double seconds = 0;
+};
+
+// A block as holder of a shared parameter.
+struct SharedUse {
+  int previous = -1;  // the block before this one that holds it
+  int64_t bytes = 0;
+};
+
+struct Blocks {
+  std::vector<Block> blocks;
+  std::vector<BlockTensor> tensors;
+  std::vector<std::vector<TensorUse>> uses;    // by block
+  std::vector<std::vector<SharedUse>> shared;  // by block
+  double total_seconds = 0;
+
+  int size() const { return static_cast<int>(blocks.size()); }
+};
+
+Blocks MakeBlocks(const PartitionProblem& problem);
+
+// What a stage made of blocks [begin, end) costs, kept up to date while it grows at its end.
+class Segment {
+ public:
+  Segment(const Blocks& blocks, int begin) : blocks_(blocks), begin_(begin), end_(begin) {}
+
+  int end() const { return end_; }
+  double compute() const { return compute_; }
+  double seconds() const { return compute_ + messages_; }
+  int64_t parameter_bytes() const { return parameter_bytes_; }
+  int64_t activation_bytes() const { return activation_bytes_; }
+
+  void Grow() {
+    const Block& block = blocks_.blocks[end_];
+    compute_ += block.seconds;
+    parameter_bytes_ += block.parameter_bytes;
+    activation_bytes_ += block.activation_bytes;
+    messages_ += block.produced_seconds;
+    for (const TensorUse& use : blocks_.uses[end_]) {
+      if (use.previous < begin_) messages_ += use.seconds;  // received, for the first time
+      if (use.producer >= begin_)
+        messages_ -= use.seconds;  // made here and used to the end: not sent after all
+    }
+    for (const SharedUse& use : blocks_.shared[end_]) {
+      if (use.previous < begin_) parameter_bytes_ += use.bytes;
+    }
+    ++end_;
+  }
+
+ private:
+  const Blocks& blocks_;
+  const int begin_;
+  int end_;
+  double compute_ = 0, messages_ = 0;
+  int64_t parameter_bytes_ = 0, activation_bytes_ = 0;
+};
+
+}  // namespace pipec

@@ -1,0 +1,194 @@
+// How the messages over a boundary are bounded. A block whose ancestors (and itself) work longer than b L
+// cannot lie in front of boundary b; one whose descendants work longer than (S - b) L cannot lie behind it.
+// Whatever the order, some tensor on each path from the second kind to the first crosses the boundary: at
+// least the cheapest of the path, so the best of all paths is the one whose cheapest tensor is dearest. A
+// message that crosses several boundaries is sent and received once, so a tensor counts at each boundary only
+// the part of its time that is left when it is divided by the most boundaries it can cross: whole stages must
+// lie between its producer and its consumer, made of blocks that are neither ancestors of the one nor
+// descendants of the other, and none works less than compute - (S - 1) L. Boundaries are taken d apart, and
+// the best d is kept.
+#include "compiler/partition/lower_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace pipec {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Of every block together with all its ancestors.
+struct Ancestry {
+  std::vector<double> seconds;
+  std::vector<int> blocks;
+};
+
+// `parents` have smaller numbers than their children. The sets of ancestors are walked 64 candidates at a
+// time: time edges * blocks / 64.
+Ancestry SumAncestors(const std::vector<std::vector<int>>& parents, const std::vector<double>& seconds) {
+  const int n = parents.size();
+  Ancestry sums{std::vector<double>(n, 0), std::vector<int>(n, 0)};
+  std::vector<uint64_t> masks(n);
+  for (int first = 0; first < n; first += 64) {
+    const int last = std::min(first + 64, n);
+    double all = 0;
+    for (int i = first; i < last; ++i) all += seconds[i];
+    const uint64_t full = last - first == 64 ? ~uint64_t{0} : (uint64_t{1} << (last - first)) - 1;
+    for (int i = first; i < n; ++i) {
+      uint64_t mask = i < last ? uint64_t{1} << (i - first) : 0;
+      for (int parent : parents[i]) {
+        if (parent >= first) mask |= masks[parent];
+      }
+      masks[i] = mask;
+      const int count = __builtin_popcountll(mask);
+      sums.blocks[i] += count;
+      double sum = 0;
+      if (2 * count > last - first) {
+        sum = all;
+        for (uint64_t rest = full & ~mask; rest; rest &= rest - 1)
+          sum -= seconds[first + __builtin_ctzll(rest)];
+      } else {
+        for (uint64_t rest = mask; rest; rest &= rest - 1) sum += seconds[first + __builtin_ctzll(rest)];
+      }
+      sums.seconds[i] += sum;
+    }
+  }
+  return sums;
+}
+
+class Bound {
+ public:
+  Bound(const Blocks& blocks, int stages) : blocks_(blocks), n_(blocks.size()), S_(stages) {
+    std::vector<std::vector<int>> parents(n_), children_mirrored(n_);
+    std::vector<double> seconds(n_), mirrored(n_);
+    for (int i = 0; i < n_; ++i) mirrored[n_ - 1 - i] = seconds[i] = blocks.blocks[i].seconds;
+    for (const BlockTensor& tensor : blocks.tensors) {
+      for (int consumer : tensor.consumers) {
+        parents[consumer].push_back(tensor.producer);
+        children_mirrored[n_ - 1 - tensor.producer].push_back(n_ - 1 - consumer);
+      }
+    }
+    Ancestry before = SumAncestors(parents, seconds), after = SumAncestors(children_mirrored, mirrored);
+    std::reverse(after.seconds.begin(), after.seconds.end());
+    std::reverse(after.blocks.begin(), after.blocks.end());
+    before_ = before.seconds;
+    after_ = after.seconds;
+    for (int i = 0; i < n_; ++i) {
+      most_behind_.push_back(n_ - before.blocks[i]);
+      most_before_.push_back(n_ - after.blocks[i]);
+    }
+    for (const BlockTensor& tensor : blocks.tensors) {
+      TensorFacts facts;
+      for (int consumer : tensor.consumers) {
+        facts.after = std::min(facts.after, after_[consumer]);
+        facts.free_blocks =
+            std::max(facts.free_blocks, n_ - before.blocks[tensor.producer] - after.blocks[consumer]);
+      }
+      facts.free_seconds = blocks.total_seconds - before_[tensor.producer] - facts.after;
+      tensors_.push_back(facts);
+    }
+    by_producer_.resize(n_);
+    for (int t = 0; t < static_cast<int>(blocks.tensors.size()); ++t) {
+      by_producer_[blocks.tensors[t].producer].push_back(t);
+    }
+  }
+
+  double Solve() {
+    double low = blocks_.total_seconds / S_;
+    for (const Block& block : blocks_.blocks) low = std::max(low, block.seconds);
+    if (S_ == 1 || low == 0 || !RuledOut(low)) return low;
+    double high = low;
+    do high *= 2;
+    while (RuledOut(high));
+    for (int round = 0; round < 24; ++round) {
+      const double middle = low + (high - low) / 2;
+      (RuledOut(middle) ? low : high) = middle;
+    }
+    return low;
+  }
+
+ private:
+  bool RuledOut(double limit) {
+    // Which boundaries each tensor may cross, and how many at once; rounding must not make either too small.
+    const double least_stage = blocks_.total_seconds - (S_ - 1) * limit;
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+      TensorFacts& facts = tensors_[t];
+      facts.first =
+          std::max(1, static_cast<int>(std::ceil(before_[blocks_.tensors[t].producer] / limit - kSlack)));
+      facts.last = std::min(S_ - 1, S_ - static_cast<int>(std::ceil(facts.after / limit - kSlack)));
+      double stages_between = std::min(facts.free_blocks, S_ - 2);
+      if (least_stage > kSlack * limit) {
+        stages_between = std::min(stages_between, facts.free_seconds / least_stage + kSlack);
+      }
+      facts.most_crossed = 1 + std::max(0, static_cast<int>(stages_between));
+    }
+    const double room = (S_ * limit - blocks_.total_seconds) / 2 * (1 + kSlack);
+    for (int apart = 1; apart < S_; apart += std::max(1, apart / 2)) {
+      double messages = 0;
+      for (int b = apart; b < S_; b += apart) {
+        messages += CrossingSeconds(b, apart, limit);
+        if (messages > room) return true;
+      }
+    }
+    return false;
+  }
+
+  // At least so many seconds of messages are boundary b's share, among the multiples of `apart`.
+  double CrossingSeconds(int b, int apart, double limit) {
+    const double seconds_before = b * limit * (1 + kSlack), seconds_behind = (S_ - b) * limit * (1 + kSlack);
+    width_.assign(
+        n_, 0);  // the dearest of the cheapest tensors on the paths from a block in front of the boundary
+    double best = 0;
+    for (int i = 0; i < n_; ++i) {
+      if (after_[i] > seconds_behind || most_before_[i] < b) width_[i] = kInfinity;
+      if (before_[i] > seconds_before || most_behind_[i] < S_ - b) {
+        best = std::max(best, width_[i]);
+        if (best == kInfinity) return kInfinity;
+        continue;
+      }
+      if (width_[i] == 0) continue;
+      for (int t : by_producer_[i]) {
+        const double width = std::min(width_[i], TensorWidth(t, b, apart));
+        for (int consumer : blocks_.tensors[t].consumers)
+          width_[consumer] = std::max(width_[consumer], width);
+      }
+    }
+    return best;
+  }
+
+  double TensorWidth(int t, int b, int apart) const {
+    const TensorFacts& facts = tensors_[t];
+    if (b < facts.first || b > facts.last) return kInfinity;  // cannot be the one that crosses here
+    const int in_range = facts.last / apart - (facts.first - 1) / apart;
+    const int at_once = (facts.most_crossed + apart - 1) / apart;
+    return blocks_.tensors[t].seconds / std::min(in_range, at_once);
+  }
+
+  struct TensorFacts {
+    double after = kInfinity;  // the least after_ of its consumers
+    // Blocks that are neither ancestors of the producer nor descendants of a consumer, and their seconds, at
+    // most.
+    int free_blocks = 0;
+    double free_seconds = 0;
+    // For one limit: boundaries that it may cross, and how many of them at once.
+    int first = 0, last = 0, most_crossed = 1;
+  };
+
+  static constexpr double kSlack = 1e-9;
+
+  const Blocks& blocks_;
+  const int n_, S_;
+  std::vector<double> before_, after_;  // seconds of a block with all its ancestors, descendants
+  std::vector<int> most_before_,
+      most_behind_;  // blocks that can lie before a boundary that this one lies behind, ...
+  std::vector<TensorFacts> tensors_;
+  std::vector<std::vector<int>> by_producer_;
+  std::vector<double> width_;
+};
+
+}  // namespace
+
+double PartitionLowerBound(const Blocks& blocks, int stages) { return Bound(blocks, stages).Solve(); }
+
+}  // namespace pipec
