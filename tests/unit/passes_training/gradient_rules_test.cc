@@ -22,6 +22,8 @@ struct Case {
   double step = 1e-5;
 };
 
+void PrintTo(const Case& c, std::ostream* out) { *out << c.op << " " << c.what; }
+
 std::string NameOf(const testing::TestParamInfo<Case>& info) {
   return absl::StrCat(info.param.op, "_", info.param.what);
 }

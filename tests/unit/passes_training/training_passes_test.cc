@@ -127,7 +127,8 @@ TEST(TrainingPassesTest, ManyUsesShareEightAccumulatorsAndTheReportSaysSo) {
   ASSERT_TRUE(BuildTraining(m.module()).ok());
   EXPECT_EQ(m.module().training.parameters.at(0).accumulated.size(), 8);
   EXPECT_THAT(m.module().notes, testing::Contains(HasSubstr("20 times")));
-  // A sum over uses may have to travel between stages, so what is handed to another use is none of the work that can wait.
+  // A sum over uses may have to travel between stages, so what is handed to another use is none of the work
+  // that can wait.
   for (const Node* node : m.graph().Nodes()) {
     if (node->kind != Kind::kW) continue;
     for (const Use& use : node->output(0)->uses()) {
