@@ -54,9 +54,10 @@ Blocks MakeBlocks(const PartitionProblem& problem) {
     SortUnique(holders);
     int previous = -1;
     for (int holder : holders) {
-      result.shared[holder].push_back({previous, shared.bytes});
+      result.shared[holder].push_back({result.shared_groups, previous, shared.bytes});
       previous = holder;
     }
+    ++result.shared_groups;
   }
   return result;
 }

@@ -33,6 +33,7 @@ struct TensorUse {
 
 // A block as holder of a shared parameter.
 struct SharedUse {
+  int group = 0;      // which shared parameter
   int previous = -1;  // the block before this one that holds it
   int64_t bytes = 0;
 };
@@ -42,6 +43,7 @@ struct Blocks {
   std::vector<BlockTensor> tensors;
   std::vector<std::vector<TensorUse>> uses;    // by block
   std::vector<std::vector<SharedUse>> shared;  // by block
+  int shared_groups = 0;
   double total_seconds = 0;
 
   int size() const { return static_cast<int>(blocks.size()); }

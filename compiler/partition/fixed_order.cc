@@ -188,26 +188,4 @@ std::optional<std::vector<int>> FixedOrderSolver::Solve(int64_t cap) {
   return Smoothest(high, cap);
 }
 
-int64_t FixedOrderSolver::LeastCap() {
-  // Segments under a small cap are short and probes cheap: come from below.
-  const double fewest = flights_.front();
-  double all = 0, largest = 0;
-  for (const Block& block : blocks_.blocks) {
-    const double bytes = block.parameter_bytes + fewest * block.activation_bytes;
-    all += bytes;
-    largest = std::max(largest, bytes);
-  }
-  int64_t low = static_cast<int64_t>(std::max(all / S_, largest)) - 1;  // too little
-  int64_t high = low + 1;
-  while (!Probe(kInfinity, high)) {
-    low = high;
-    high += high / 16 + 1;
-  }
-  while (high - low > 1) {
-    const int64_t middle = low + (high - low) / 2;
-    (Probe(kInfinity, middle) ? high : low) = middle;
-  }
-  return high;
-}
-
 }  // namespace pipec

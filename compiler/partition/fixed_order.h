@@ -20,9 +20,6 @@ class FixedOrderSolver {
   // First block of each stage of the best cut; nullopt if no cut fits.
   std::optional<std::vector<int>> Solve(int64_t cap);
 
-  // The least cap under which a cut exists.
-  int64_t LeastCap();
-
  private:
   // Fills reached_ and from_ with segments that take at most `limit` seconds; returns whether all blocks can
   // make S stages. If not, next_limit_ is a limit below which nothing changes.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/partition/blocks.h"
 #include "compiler/partition/fixed_order.h"
+#include "compiler/partition/least_cap.h"
 #include "compiler/partition/lower_bound.h"
 #include "runtime/base/status.h"
 
@@ -84,12 +85,14 @@ absl::Status TooLittleMemory(const PartitionProblem& problem, int64_t least) {
 
 // First blocks of the best cut that fits, as solve.h says.
 absl::StatusOr<std::vector<int>> FindCut(const PartitionProblem& problem, const Blocks& blocks) {
-  FixedOrderSolver solver(blocks, InFlight(problem));
-  const bool unlimited = problem.memory_limit == std::numeric_limits<int64_t>::max();
-  std::optional<std::vector<int>> cut =
-      solver.Solve(unlimited ? FixedOrderSolver::kNoCap : problem.memory_limit);
-  if (cut && (unlimited || MostBytes(problem, blocks, *cut) <= problem.memory_limit)) return *cut;
-  const int64_t least_cap = solver.LeastCap();
+  const std::vector<int> in_flight = InFlight(problem);
+  FixedOrderSolver solver(blocks, in_flight);
+  if (problem.memory_limit == std::numeric_limits<int64_t>::max())
+    return *solver.Solve(FixedOrderSolver::kNoCap);
+  const int64_t least_cap = LeastStageCap(blocks, in_flight);
+  std::optional<std::vector<int>> cut;
+  if (problem.memory_limit >= least_cap) cut = solver.Solve(problem.memory_limit);
+  if (cut && MostBytes(problem, blocks, *cut) <= problem.memory_limit) return *cut;
   if (OneStageADevice(problem)) return TooLittleMemory(problem, least_cap);
 
   int64_t least = std::numeric_limits<int64_t>::max();

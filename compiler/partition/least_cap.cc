@@ -1,0 +1,88 @@
+#include "compiler/partition/least_cap.h"
+
+#include <algorithm>
+
+namespace pipec {
+namespace {
+
+// Bytes of blocks [begin, end), moved along by either end.
+class Window {
+ public:
+  Window(const Blocks& blocks, int in_flight)
+      : blocks_(blocks), in_flight_(in_flight), holders_(blocks.shared_groups) {}
+
+  int begin() const { return begin_; }
+  int end() const { return end_; }
+  // In floating point: bytes times microbatches may exceed 64 bits.
+  double bytes() const { return parameters_ + static_cast<double>(in_flight_) * activations_; }
+
+  void GrowEnd() { Count(end_++, 1); }
+  void ShrinkEnd() { Count(--end_, -1); }
+  // Moves on past block begin().
+  void ShrinkBegin() {
+    if (begin_ == end_) {
+      ++end_;
+    } else {
+      Count(begin_, -1);
+    }
+    ++begin_;
+  }
+
+ private:
+  void Count(int block, int sign) {
+    parameters_ += sign * blocks_.blocks[block].parameter_bytes;
+    activations_ += sign * blocks_.blocks[block].activation_bytes;
+    for (const SharedUse& use : blocks_.shared[block]) {
+      int& holders = holders_[use.group];
+      const bool held = holders > 0;
+      holders += sign;
+      if (held != (holders > 0)) parameters_ += sign * use.bytes;
+    }
+  }
+
+  const Blocks& blocks_;
+  const int in_flight_;
+  std::vector<int> holders_;  // by shared parameter: blocks of the window that hold it
+  int begin_ = 0, end_ = 0;
+  int64_t parameters_ = 0, activations_ = 0;
+};
+
+bool Fits(const Blocks& blocks, const std::vector<int>& in_flight, int64_t cap) {
+  const int n = blocks.size();
+  std::vector<char> reached(n + 1, 0), next(n + 1, 0);  // places where a stage may end
+  reached[0] = 1;
+  for (int flight : in_flight) {
+    std::fill(next.begin(), next.end(), 0);
+    Window window(blocks, flight);
+    int marked = 0;
+    for (int i = 0; i < n; ++i, window.ShrinkBegin()) {
+      if (!reached[i]) continue;
+      while (window.end() < n) {
+        window.GrowEnd();
+        if (window.bytes() <= static_cast<double>(cap)) continue;
+        window.ShrinkEnd();
+        break;
+      }
+      for (marked = std::max(marked, i); marked < window.end(); ++marked) next[marked + 1] = 1;
+    }
+    reached.swap(next);
+  }
+  return reached[n];
+}
+
+}  // namespace
+
+int64_t LeastStageCap(const Blocks& blocks, const std::vector<int>& in_flight) {
+  int64_t low = -1, high = 1;  // too little; perhaps enough
+  while (!Fits(blocks, in_flight, high)) {
+    low = high;
+    high *= 2;
+  }
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (Fits(blocks, in_flight, middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+}  // namespace pipec
