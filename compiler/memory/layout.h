@@ -20,7 +20,7 @@ struct MemoryItem {
 
 struct MemoryLayout {
   std::vector<int64_t> offsets;  // one an item, multiples of kBufferAlignment
-  int64_t peak = 0;              // highest end of any item
+  int64_t peak = 0;              // highest end of any item, rounded up to the alignment
 };
 
 // The largest sum of live bytes (sizes rounded up to the alignment): no layout is smaller.
