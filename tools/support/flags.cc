@@ -18,8 +18,6 @@
 namespace pipec {
 namespace {
 
-constexpr char kVersion[] = "0.1.0";
-
 // One number of type T with a lower bound.
 template <typename T, typename Read>
 auto NumberParser(T* target, T least, absl::string_view wanted, Read read) {

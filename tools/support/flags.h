@@ -18,6 +18,8 @@
 
 namespace pipec {
 
+inline constexpr char kVersion[] = "0.1.0";
+
 // Exit codes of every tool.
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitRefused = 1;

@@ -1,0 +1,170 @@
+// pipec: cuts an ONNX model into pipeline stages and writes the plan that piperun executes.
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "compiler/emit/emit.h"
+#include "compiler/ir/print.h"
+#include "compiler/report/report.h"
+#include "passes/pass_manager.h"
+#include "runtime/base/status.h"
+#include "tools/compile_flags.h"
+#include "tools/lists.h"
+#include "tools/support/flags.h"
+#include "tools/write_plan.h"
+
+namespace pipec {
+namespace {
+
+struct PipecFlags {
+  CompileFlags compile;
+  std::string output, parameters;
+  std::string schedule_file, trace_file, report_file, print_level, print_after;
+  std::vector<std::string> disabled;
+  bool dry_run = false, json = false, timing = false;
+  bool list_ops = false, list_schedules = false, list_passes = false, list_devices = false;
+
+  bool lists() const { return list_ops || list_schedules || list_passes || list_devices; }
+};
+
+std::vector<std::string> PassNames() {
+  std::vector<std::string> names;
+  for (const PassInfo& pass : AllPasses()) names.emplace_back(pass.name);
+  return names;
+}
+
+void AddFlags(FlagTable& table, PipecFlags& flags) {
+  flags.compile.AddTo(table);
+  table.Group("Result");
+  table.String("o", "DIR", &flags.output, "the plan", "MODEL.plan");
+  table.Choice("parameters", &flags.parameters, {"copy", "link"},
+               "where the plan's parameters lie: in it, or in the model's files",
+               "copy up to 1 GB, then link");
+  table.OnOff("dry-run", &flags.dry_run, "report only; weights need not exist");
+  table.OnOff("json", &flags.json, "the report as one JSON object");
+  table.String("emit-schedule", "FILE.csv", &flags.schedule_file,
+               "the schedule as PyTorch's compute-only CSV", "none");
+  table.String("trace", "FILE.json", &flags.trace_file, "the modelled timeline as a Chrome trace", "none");
+  table.String("report", "FILE.html", &flags.report_file, "one more copy of the plan's report.html", "none");
+  table.Group("Look inside");
+  table.Choice("print", &flags.print_level, {"model", "training", "staged", "scheduled", "planned"},
+               "print the module at the end of this level", "none");
+  table.Add({.name = "print-after",
+             .value = "PASS",
+             .default_text = "none",
+             .help = "print the module after this pass; --list-passes names them",
+             .choices = PassNames(),
+             .parse = [&flags](absl::string_view text) -> absl::Status {
+               flags.print_after = std::string(text);
+               if (FindPass(text)) return absl::OkStatus();
+               return absl::InvalidArgumentError(
+                   absl::StrCat("'", text, "' is no pass; valid are ", absl::StrJoin(PassNames(), ", ")));
+             }});
+  table.OnOff("timing", &flags.timing, "print how long each pass took");
+  table.List("disable-pass", "NAME,...", &flags.disabled, "leave these passes out");
+  table.OnOff("list-ops", &flags.list_ops,
+              "operators with their opsets, kernels and gradients; --json for machines");
+  table.OnOff("list-schedules", &flags.list_schedules, "schedules");
+  table.OnOff("list-passes", &flags.list_passes, "passes in their order");
+  table.OnOff("list-devices", &flags.list_devices, "devices to plan for and to run on");
+  table.Check([&flags] { return flags.lists() ? absl::OkStatus() : flags.compile.RequireModel(); });
+}
+
+// Contents to a file beside the plan; an error names the file.
+absl::Status WriteFile(const std::string& file, const std::string& contents) {
+  std::ofstream out(file, std::ios::binary);
+  out << contents;
+  if (!out.flush()) return absl::UnavailableError(absl::StrCat("cannot write ", file));
+  return absl::OkStatus();
+}
+
+// Runs the pipeline, printing on the way what was asked for.
+absl::Status Lower(const PipecFlags& flags, Module& module, std::ostream& out) {
+  std::vector<PassTiming> timings;
+  std::string at_level = flags.print_level == Name(module.level) ? Print(module) : "";
+  PassManagerOptions options;
+  options.disabled = flags.disabled;
+  if (flags.timing) options.timings = &timings;
+  options.after_pass = [&](const PassInfo& pass, const Module& now) {
+    if (flags.print_after == pass.name) out << Print(now);
+    if (flags.print_level == Name(now.level)) at_level = Print(now);
+  };
+  RETURN_IF_ERROR(RunPipeline(module, flags.compile.context(), options));
+  out << at_level;
+  for (const PassTiming& timing : timings) {
+    out << absl::StrFormat("%-22s %9.3f ms%s\n", std::string(timing.name), timing.seconds * 1e3,
+                           timing.changed ? "" : "  changed nothing");
+  }
+  return absl::OkStatus();
+}
+
+// How to run the plan on the user's own data.
+std::string NextStep(const Module& module, const std::string& plan) {
+  std::vector<std::string> arrays;
+  bool tokens = false;
+  for (const Value* input : module.graph.inputs()) {
+    Shape shape = input->type.shape;
+    if (input->batch_axis == 0)
+      shape[0] = module.microbatch_size * module.schedule.shape.microbatches * module.replicas;
+    arrays.push_back(absl::StrCat(input->name(), " ", ToString(TensorType{input->type.dtype, shape})));
+    tokens |=
+        input->type.dtype == DType::kInt64 && input->type.shape.size() == 2 && input->name() != "labels";
+  }
+  return absl::StrCat("next: piperun ", plan, tokens ? " --data=FILE.bin --tokens=u8" : " --data=FILE.npz",
+                      "\n      a step reads ", absl::StrJoin(arrays, ", "), "\n");
+}
+
+std::string DefaultOutput(const std::string& model) {
+  return std::filesystem::path(model).filename().replace_extension(".plan").string();
+}
+
+absl::Status Compile(PipecFlags& flags) {
+  flags.compile.allow_missing_weights = flags.dry_run;
+  const std::string directory = flags.output.empty() ? DefaultOutput(flags.compile.model()) : flags.output;
+  // Early: a long compilation shall not end with this.
+  if (!flags.dry_run) RETURN_IF_ERROR(CheckTarget(directory));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, flags.compile.Import());
+  RETURN_IF_ERROR(Lower(flags, *module, flags.json ? std::cerr : std::cout));
+
+  const Report report = MakeReport(*module, flags.compile.context().options.cluster);
+  const std::string html = ReportHtml(*module, report);
+  if (!flags.schedule_file.empty()) RETURN_IF_ERROR(WriteFile(flags.schedule_file, ToCsv(module->schedule)));
+  if (!flags.trace_file.empty()) RETURN_IF_ERROR(WriteFile(flags.trace_file, ModelledTrace(*module)));
+  if (!flags.report_file.empty()) RETURN_IF_ERROR(WriteFile(flags.report_file, html));
+  if (!flags.dry_run) {
+    const ParameterMode mode = flags.parameters == "copy"   ? ParameterMode::kCopy
+                               : flags.parameters == "link" ? ParameterMode::kLink
+                                                            : ParameterMode::kAuto;
+    RETURN_IF_ERROR(WritePlan(*module, flags.compile.model(), directory, mode, html));
+  }
+  std::cout << (flags.json ? ReportJson(report) : ReportText(report));
+  if (!flags.json && !flags.dry_run) {
+    std::cout << "\nwrote " << directory << " (timeline: " << directory << "/report.html)\n"
+              << NextStep(*module, directory);
+  }
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  PipecFlags flags;
+  FlagTable table("pipec", "MODEL [flags]",
+                  "cut an ONNX model (.onnx, .onnxtxt) into pipeline stages and write a plan for piperun");
+  AddFlags(table, flags);
+  if (const std::optional<int> exit = table.Parse(argc, argv)) return *exit;
+  if (flags.list_ops) std::cout << ListOps(flags.json);
+  if (flags.list_schedules) std::cout << ListSchedules();
+  if (flags.list_passes) std::cout << ListPasses();
+  if (flags.list_devices) std::cout << ListDevices();
+  if (flags.lists()) return kExitDone;
+  if (absl::Status status = Compile(flags); !status.ok()) return Refuse("pipec", status);
+  return kExitDone;
+}
+
+}  // namespace
+}  // namespace pipec
+
+int main(int argc, char** argv) { return pipec::Main(argc, argv); }
