@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Compiles and trains the digits sample: bash samples/digits/run.sh [OUTPUT FOLDER [SEED]]. Needs a built preset release.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+out=${1:-$root/build/samples/digits}
+seed=${2:-0}
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+PATH=$root/build/release/bin:$PATH
+
+make-model mlp --layers=4 --inputs=64 --hidden=128 --classes=10 --batch=8 --seed="$seed" -o "$out/digits.onnx"
+make-data digits "$root/samples/digits/digits.csv.gz" -o "$out/train.npz" --eval="$out/eval.npz"
+
+pipec "$out/digits.onnx" --stages=4 --schedule=1f1b --microbatches=4 -o "$out/digits.plan"
+
+piperun "$out/digits.plan" --data="$out/train.npz" --eval-data="$out/eval.npz" --shuffle --seed="$seed" \
+  --epochs=30 --lr=2e-3 --lr-schedule=cosine --threads=1 --metrics="$out/metrics.jsonl"
