@@ -8,6 +8,7 @@
 #include "runtime/device/cpu/kernels/axis.h"
 #include "runtime/device/cpu/kernels/lanes.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
+#include "runtime/device/cpu/kernels/onednn_element.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/parallel_for.h"
 
@@ -41,6 +42,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareForward(const KernelSpec& spec) {
   RETURN_IF_ERROR(CheckOutputElements(spec, 1, statistics, view.outer));
   RETURN_IF_ERROR(CheckOutputElements(spec, 2, statistics, view.outer));
   const float epsilon = spec.attributes.Float("epsilon", 1e-5f);
+  if (type.dtype == DType::kFloat32 && statistics == DType::kFloat32 && has_mean == has_inverse &&
+      type.elements() > 0) {
+    return MakeOneDnnLayerNormalization(view.outer, view.length, epsilon, has_bias, has_mean);
+  }
   return ForTypes(spec, type.dtype, statistics, [=](auto x_zero, auto statistics_zero) {
     using T = decltype(x_zero);
     using U = decltype(statistics_zero);

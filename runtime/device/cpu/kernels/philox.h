@@ -8,7 +8,7 @@
 
 namespace pipec::cpu {
 
-constexpr int kPhiloxLanes = 16;
+constexpr int kPhiloxLanes = 64;
 
 // The words of kPhiloxLanes counters that differ in word 0 alone: first, first + 1, ... Word w of counter
 // first + k goes to words[4 * k + w].

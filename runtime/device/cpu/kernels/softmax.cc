@@ -1,6 +1,7 @@
 // Softmax, LogSoftmax (X) -> (Y) and SoftmaxGrad, LogSoftmaxGrad (dY, Y) -> (dX) along one axis. The result
-// may lie where an operand lies. Rows that lie together are folded in lanes (lanes.h); along another axis
-// than the last, kColumns columns go side by side, each from its first element to its last.
+// may lie where an operand lies. Softmax of float32 along the last axis is oneDNN's. Otherwise rows that lie
+// together are folded in lanes (lanes.h); along another axis than the last, kColumns columns go side by side,
+// each from its first element to its last.
 #include <algorithm>
 #include <limits>
 
@@ -8,6 +9,7 @@
 #include "runtime/device/cpu/kernels/axis.h"
 #include "runtime/device/cpu/kernels/lanes.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
+#include "runtime/device/cpu/kernels/onednn_element.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/vector_math.h"
 #include "runtime/device/cpu/parallel_for.h"
@@ -119,9 +121,13 @@ absl::StatusOr<AxisView> Axis(const KernelSpec& spec, int inputs) {
   return ViewAlong(type.shape, spec.attributes.Int("axis", -1));
 }
 
-template <template <typename> class Op>
+template <template <typename> class Op, bool kOneDnn>
 absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec) {
   ASSIGN_OR_RETURN(const AxisView view, Axis(spec, 1));
+  const TensorType& type = spec.inputs[0].type;
+  if (kOneDnn && type.dtype == DType::kFloat32 && view.inner == 1 && type.elements() > 0) {
+    return MakeOneDnnSoftmax(view.outer, view.length);
+  }
   return ForFloats(spec, spec.inputs[0].type.dtype, [view](auto zero) {
     using T = decltype(zero);
     return MakeKernel(0, [view](const KernelArguments& arguments) {
@@ -163,8 +169,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGrad(const KernelSpec& spec) {
 }  // namespace
 
 void RegisterSoftmaxKernels(KernelRegistry& registry) {
-  registry.Add("Softmax", "", Prepare<Softmax>);
-  registry.Add("LogSoftmax", "", Prepare<LogSoftmax>);
+  registry.Add("Softmax", "", Prepare<Softmax, true>);
+  registry.Add("LogSoftmax", "", Prepare<LogSoftmax, false>);
   registry.Add("SoftmaxGrad", kPipecDomain, PrepareGrad<SoftmaxGrad>);
   registry.Add("LogSoftmaxGrad", kPipecDomain, PrepareGrad<LogSoftmaxGrad>);
 }

@@ -1,0 +1,44 @@
+// A kernel that is one oneDNN primitive, made at load. The only header here that shows oneDNN; its exceptions
+// end where CatchOneDnn stands.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "dnnl.hpp"
+#include "runtime/device/device.h"
+
+namespace pipec::cpu {
+
+dnnl::engine& OneDnnEngine();
+
+// Attributes under which a primitive takes its scratchpad from the rank's workspace.
+dnnl::primitive_attr OneDnnAttributes();
+
+// Which operand a primitive's argument is: input or output `operand`, of the form that the primitive
+// description asks for.
+struct OneDnnArgument {
+  int name;  // DNNL_ARG_...
+  bool is_output;
+  int operand;
+  dnnl::memory::desc form;
+};
+
+// `primitive` was made with OneDnnAttributes(); `scratchpad` is its description's. Launch sets addresses and
+// executes.
+std::unique_ptr<Kernel> MakeOneDnnKernel(dnnl::primitive primitive, const dnnl::memory::desc& scratchpad,
+                                         std::vector<OneDnnArgument> arguments);
+
+// make() -> std::unique_ptr<Kernel>; Unimplemented if oneDNN refuses.
+template <typename Make>
+absl::StatusOr<std::unique_ptr<Kernel>> CatchOneDnn(const Make& make) {
+  try {
+    return make();
+  } catch (const dnnl::error& error) {
+    return absl::UnimplementedError(absl::StrCat("oneDNN makes no such primitive: ", error.what()));
+  }
+}
+
+}  // namespace pipec::cpu
