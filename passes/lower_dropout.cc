@@ -1,14 +1,15 @@
 // ONNX's Dropout becomes the helper op whose mask depends on seed, step, sample, node and element only;
 // outside of training it goes.
-//   before: y, mask = Dropout(x, ratio)         after, train: y, mask = ai.pipec::Dropout<ratio, key,
-//   batch_axis>(x)
-//                                               after, infer: x
-// In train mode a Dropout drops unless it says training_mode = false: exporters write inference form. In
-// infer mode a node whose mask is used stays for the mask. Level model; after folding, which makes ratio and
-// training_mode constants; before the batch axis, which its rows know.
+//   before:        y, mask = Dropout(x, ratio)
+//   after, train:  y, mask = ai.pipec::Dropout<ratio, key, batch_axis>(x)
+//   after, infer:  x; a mask that is used becomes a constant that keeps everything
+// In train mode a Dropout drops unless it says training_mode = false: exporters write inference form.
+// Level model; after folding, which makes ratio and training_mode constants; before the batch axis, which its
+// rows know.
 #include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -62,28 +63,26 @@ absl::StatusOr<bool> SaysInference(const Node& node) {
   return (*mode->data.bytes)[0] == 0;
 }
 
-// Uses of result 0 read the operand instead; the node goes unless its mask is used. False if nothing changed.
-bool PassThrough(Module& module, Node* node, const absl::flat_hash_set<const Value*>& outputs) {
-  Graph& graph = module.graph;
+// Uses of the result read the operand instead, uses of the mask a constant that keeps everything.
+void PassThrough(Graph& graph, Node* node, const absl::flat_hash_set<const Value*>& outputs) {
   Value* result = node->output(0);
-  Value* mask = node->output(1);
-  const bool mask_used = mask && (!mask->uses().empty() || outputs.contains(mask));
+  Value* stand_in = node->input(0);
+  std::vector<std::pair<Value*, std::string>> renamed;
   if (outputs.contains(result)) {
     // The output keeps its name.
-    if (mask_used) return false;
     NodeSpec identity{
-        .op = "Identity", .name = node->name(), .inputs = {node->input(0)}, .outputs = {result->type}};
-    Value* passed = graph.AddNode(std::move(identity), node)->output(0);
-    const std::string name = result->name();
-    graph.ReplaceAllUses(result, passed);
-    graph.Erase(node);
-    graph.Rename(passed, name);
-    return true;
+        .op = "Identity", .name = node->name(), .inputs = {stand_in}, .outputs = {result->type}};
+    stand_in = graph.AddNode(std::move(identity), node)->output(0);
+    renamed.emplace_back(stand_in, result->name());
   }
-  const bool changed = !result->uses().empty() || !mask_used;
-  graph.ReplaceAllUses(result, node->input(0));
-  if (!mask_used) graph.Erase(node);
-  return changed;
+  graph.ReplaceAllUses(result, stand_in);
+  if (Value* mask = node->output(1); mask && (!mask->uses().empty() || outputs.contains(mask))) {
+    Value* ones = graph.AddConstant(mask->name(), mask->type, std::string(mask->type.bytes(), '\1'));
+    graph.ReplaceAllUses(mask, ones);
+    renamed.emplace_back(ones, mask->name());
+  }
+  graph.Erase(node);
+  for (const auto& [value, name] : renamed) graph.Rename(value, name);
 }
 
 void Lower(Node* node, float ratio, uint32_t key) {
@@ -105,12 +104,12 @@ absl::StatusOr<bool> LowerDropout(Module& module, const PassContext&) {
     ASSIGN_OR_RETURN(const float ratio, Ratio(*node));
     ASSIGN_OR_RETURN(const bool inference, SaysInference(*node));
     if (module.mode == Mode::kInfer || inference || ratio == 0) {
-      changed |= PassThrough(module, node, outputs);
-      continue;
+      PassThrough(module.graph, node, outputs);
+    } else {
+      uint32_t key = StableHash(node->name());
+      while (!keys.insert(key).second) ++key;
+      Lower(node, ratio, key);
     }
-    uint32_t key = StableHash(node->name());
-    while (!keys.insert(key).second) ++key;
-    Lower(node, ratio, key);
     changed = true;
   }
   return changed;
