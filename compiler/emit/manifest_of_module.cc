@@ -1,0 +1,69 @@
+#include <algorithm>
+
+#include "compiler/emit/emit.h"
+
+namespace pipec {
+namespace {
+
+// The operand of a loss that holds the labels, if `use` is it; and the number of classes, 0 if there are
+// none.
+bool IsLabels(const Use& use, int64_t& classes) {
+  const Node& node = *use.node;
+  const bool class_loss =
+      node.Is("SoftmaxCrossEntropy", kPipecDomain) || node.Is("NegativeLogLikelihood", kPipecDomain);
+  const bool other_loss =
+      node.Is("MeanSquaredError", kPipecDomain) || node.Is("BinaryCrossEntropyWithLogits", kPipecDomain);
+  if (use.index != 1 || (!class_loss && !other_loss)) return false;
+  if (class_loss) classes = node.input(0)->type.shape[node.attributes.Int("axis", 1)];
+  return true;
+}
+
+ManifestPort PortOf(const Value& value) {
+  ManifestPort port{value.name(), value.type, value.batch_axis, 0};
+  if (IsFloat(value.type.dtype) || value.type.dtype == DType::kBool) return port;
+  for (const Use& use : value.uses()) {
+    int64_t bound = 0;
+    if (use.node->Is("Gather") && use.index == 1) {
+      const Shape& shape = use.node->input(0)->type.shape;
+      const int64_t axis = use.node->attributes.Int("axis", 0);
+      bound = shape[axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis];
+    }
+    IsLabels(use, bound);
+    if (bound > 0) port.bound = port.bound == 0 ? bound : std::min(port.bound, bound);
+  }
+  return port;
+}
+
+}  // namespace
+
+Manifest MakeManifest(const Module& module, const ParameterPlacement& placement,
+                      absl::string_view pipec_version) {
+  const ScheduleShape& shape = module.schedule.shape;
+  Manifest manifest;
+  manifest.pipec_version = std::string(pipec_version);
+  manifest.model = module.model_name;
+  manifest.mode = module.mode == Mode::kTrain ? "train" : "infer";
+  manifest.schedule = module.schedule.name;
+  manifest.optimizer = module.training.optimizer;
+  manifest.ranks = shape.ranks;
+  manifest.virtual_stages = shape.virtual_stages;
+  manifest.microbatches = shape.microbatches;
+  manifest.microbatch_size = module.microbatch_size;
+  manifest.replicas = module.replicas;
+  for (const Value* value : module.graph.inputs()) {
+    manifest.inputs.push_back(PortOf(*value));
+    int64_t classes = 0;
+    for (const Use& use : value->uses()) {
+      if (IsLabels(use, classes)) manifest.labels = value->name();
+    }
+  }
+  if (module.mode == Mode::kInfer) {
+    for (const Value* value : module.graph.outputs) manifest.outputs.push_back(PortOf(*value));
+  }
+  for (const PlacedParameter& placed : placement.parameters) {
+    manifest.parameters.push_back({placed.value->name(), placed.value->type, placed.file, placed.offset});
+  }
+  return manifest;
+}
+
+}  // namespace pipec
