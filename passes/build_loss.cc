@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "passes/passes.h"
+#include "passes/sample_mixing.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -265,6 +266,7 @@ absl::StatusOr<bool> BuildLoss(Module& module, const PassContext& context) {
     if (output->uses().empty() && output != loss.output) dropped.push_back(output->name());
   }
   EraseDead(graph, training);
+  if (context.options.microbatches * context.options.replicas > 1) RETURN_IF_ERROR(CheckSampleMixing(graph));
   if (!dropped.empty()) {
     module.notes.push_back(absl::StrCat("not computed in training, as the loss does not need them: outputs ",
                                         absl::StrJoin(dropped, ", ")));

@@ -323,6 +323,50 @@ TEST(TrainingPassesTest, LossesThatAreNoneAreRefused) {
               HasSubstr("no gradient reaches a parameter"));
 }
 
+// Cut into microbatches, a loss must be a mean or sum over samples, or linear in them; whole batches may be
+// mixed at will.
+TEST(TrainingPassesTest, OtherMixturesOfSamplesAreRefusedUnlessTheBatchStaysWhole) {
+  const auto status = [](auto loss, int microbatches) {
+    SmallModel m;
+    m.module().microbatch_size = 4;
+    Value* y = m.Op("Mul", {m.Input({4, 3}), m.Parameter({3})});
+    y->batch_axis = 0;
+    m.graph().outputs = {loss(m, y)};
+    CompileOptions options;
+    options.microbatches = microbatches;
+    return BuildTraining(m.module(), options);
+  };
+  const auto mean = [](SmallModel& m, Value* y) {
+    return m.Op("ReduceMean", {y}, {{"keepdims", int64_t{0}}});
+  };
+  const auto rows = [](SmallModel& m, Value* y) {
+    Value* maximum = m.Op("ReduceMax", {y, m.Ints({1})}, {{"keepdims", int64_t{0}}});
+    maximum->batch_axis = 0;
+    return m.Op("Mul", {m.Op("ReduceMean", {maximum}, {{"keepdims", int64_t{0}}}), m.Constant({}, {0.5})});
+  };
+  const auto maximum = [](SmallModel& m, Value* y) {
+    return m.Op("ReduceMax", {y}, {{"keepdims", int64_t{0}}});
+  };
+  const auto root = [](SmallModel& m, Value* y) {
+    Value* square = m.Op("Mul", {y, y});
+    square->batch_axis = 0;
+    return m.Op("Sqrt", {m.Op("ReduceMean", {square}, {{"keepdims", int64_t{0}}})});
+  };
+  const auto centred = [](SmallModel& m, Value* y) {
+    Value* difference = m.Op("Sub", {y, m.Op("ReduceMean", {y, m.Ints({0})})});
+    difference->batch_axis = 0;
+    return m.Op("ReduceMean", {m.Op("Mul", {difference, difference})}, {{"keepdims", int64_t{0}}});
+  };
+  EXPECT_TRUE(status(mean, 8).ok()) << status(mean, 8);
+  EXPECT_TRUE(status(rows, 8).ok()) << status(rows, 8);
+  EXPECT_THAT(status(maximum, 8).message(), HasSubstr("node ReduceMax (ReduceMax) reduces over the samples"));
+  EXPECT_THAT(status(centred, 8).message(), HasSubstr("node Sub (Sub) is not linear"));
+  EXPECT_THAT(status(root, 8).message(), HasSubstr("node Sqrt (Sqrt) is not linear"));
+  EXPECT_TRUE(status(maximum, 1).ok());
+  EXPECT_TRUE(status(centred, 1).ok());
+  EXPECT_TRUE(status(root, 1).ok());
+}
+
 TEST(TrainingPassesTest, EveryOptimizerHasPyTorchsStates) {
   const std::vector<std::tuple<std::string, std::string, std::vector<std::string>>> expected = {
       {"sgd", "Sgd", {}},
