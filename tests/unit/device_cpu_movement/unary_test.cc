@@ -1,0 +1,162 @@
+// Element-wise ops of one operand against the C library.
+#include <cmath>
+#include <limits>
+
+#include "runtime/device/cpu/kernels/typed.h"
+#include "runtime/device/cpu/kernels/vector_math.h"
+#include "tests/unit/device_cpu_movement/kernel_case.h"
+
+namespace pipec {
+namespace {
+
+using cpu::kDType;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+struct Function {
+  const char* op;
+  double (*f)(double);
+  bool integers;  // signed ones too
+};
+
+const Function kFunctions[] = {
+    {"Abs", [](double x) { return std::fabs(x); }, true},
+    {"Ceil", [](double x) { return std::ceil(x); }, false},
+    {"Cos", [](double x) { return std::cos(x); }, false},
+    {"Erf", [](double x) { return std::erf(x); }, false},
+    {"Exp", [](double x) { return std::exp(x); }, false},
+    {"Floor", [](double x) { return std::floor(x); }, false},
+    {"Log", [](double x) { return std::log(x); }, false},
+    {"Neg", [](double x) { return -x; }, true},
+    {"Reciprocal", [](double x) { return 1 / x; }, false},
+    {"Relu", [](double x) { return x < 0 ? 0 : x; }, true},
+    {"Sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, false},
+    {"Sign", [](double x) { return x > 0   ? 1
+                                   : x < 0 ? -1
+                                           : x; }, true},
+    {"Sin", [](double x) { return std::sin(x); }, false},
+    {"Sqrt", [](double x) { return std::sqrt(x); }, false},
+    {"Tanh", [](double x) { return std::tanh(x); }, false},
+};
+
+template <typename T>
+void Check(const Function& function, const std::vector<T>& x, double tolerance) {
+  const Shape shape = {static_cast<int64_t>(x.size())};
+  const std::vector<T> y = KernelCase(function.op)
+                               .In(Values(kDType<T>, shape, x))
+                               .Out(kDType<T>, shape)
+                               .MayLieAt(0)
+                               .template Get<T>();
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double got = static_cast<double>(y[i]);
+    const double wanted = static_cast<double>(static_cast<T>(function.f(static_cast<double>(x[i]))));
+    if (std::isnan(wanted)) {
+      EXPECT_TRUE(std::isnan(got)) << function.op << "(" << +x[i] << ") is " << got;
+    } else if (std::isinf(wanted) || wanted == 0) {
+      EXPECT_EQ(got, wanted) << function.op << "(" << +x[i] << ")";
+    } else {
+      EXPECT_NEAR(got, wanted, tolerance * std::fabs(wanted)) << function.op << "(" << +x[i] << ")";
+    }
+  }
+}
+
+template <typename T>
+void CheckFloats(double tolerance) {
+  std::mt19937 random(1);
+  std::vector<T> x = RandomValues<T>(3001, random, -20, 20);
+  for (double special :
+       {0.0, -0.0, kInfinity, -kInfinity, kNan, 1.0, -1.0, 1e-30, 700.0, -700.0, 0.25, 1e30}) {
+    x.push_back(static_cast<T>(special));
+  }
+  for (const Function& function : kFunctions) Check<T>(function, x, tolerance);
+}
+
+TEST(Unary, Float32) { CheckFloats<float>(5e-7); }
+TEST(Unary, Float64) { CheckFloats<double>(1e-15); }
+
+template <typename T>
+void CheckIntegers() {
+  std::mt19937 random(2);
+  for (const Function& function : kFunctions) {
+    if (function.integers) Check<T>(function, RandomValues<T>(100, random), 0);
+  }
+}
+
+TEST(Unary, Integers) {
+  CheckIntegers<int8_t>();
+  CheckIntegers<int16_t>();
+  CheckIntegers<int32_t>();
+  CheckIntegers<int64_t>();
+  // The least integer has no opposite: it wraps around.
+  const std::vector<int32_t> least = {std::numeric_limits<int32_t>::min()};
+  for (const char* op : {"Neg", "Abs"}) {
+    EXPECT_EQ(KernelCase(op).In(Values(DType::kInt32, {1}, least)).Out(DType::kInt32, {1}).Get<int32_t>(),
+              least);
+  }
+}
+
+TEST(Unary, Not) {
+  const std::vector<uint8_t> x = {1, 0, 0, 1}, wanted = {0, 1, 1, 0};
+  EXPECT_EQ(
+      KernelCase("Not").In(Values(DType::kBool, {4}, x)).Out(DType::kBool, {4}).MayLieAt(0).Get<uint8_t>(),
+      wanted);
+}
+
+TEST(Unary, NoKernelForOtherTypes) {
+  const KernelCase half =
+      KernelCase("Exp").In(Values<uint16_t>(DType::kFloat16, {1}, {0})).Out(DType::kFloat16, {1});
+  EXPECT_EQ(half.Error().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(half.Error().message(), ::testing::HasSubstr("float16"));
+}
+
+#define PIPEC_LOOP(name)                                                \
+  struct name##Loop {                                                   \
+    static PIPEC_INLINE void Run(const float* x, float* y, int64_t n) { \
+      for (int64_t i = 0; i < n; ++i) y[i] = cpu::name(x[i]);           \
+    }                                                                   \
+  };
+PIPEC_LOOP(Exp)
+PIPEC_LOOP(Log)
+PIPEC_LOOP(Tanh)
+PIPEC_LOOP(Erf)
+PIPEC_LOOP(Sigmoid)
+
+// Every 4001st float32 there is, in both widths: within 3 units in the last place.
+template <typename Loop>
+void CheckAllMagnitudes(double (*f)(double)) {
+  std::vector<float> x;
+  for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 4001)
+    x.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  std::vector<float> wide(x.size()), narrow(x.size());
+  const auto n = static_cast<int64_t>(x.size());
+  if (cpu::HasWideVectors()) {
+    cpu::CallWide<Loop>(static_cast<const float*>(x.data()), wide.data(), n);
+  }
+  cpu::CallNarrow<Loop>(static_cast<const float*>(x.data()), narrow.data(), n);
+  for (int64_t i = 0; i < n; ++i) {
+    for (const float got : {cpu::HasWideVectors() ? wide[i] : narrow[i], narrow[i]}) {
+      const double wanted = f(x[i]);
+      const auto rounded = static_cast<float>(wanted);
+      if (std::isnan(rounded)) {
+        ASSERT_TRUE(std::isnan(got)) << x[i];
+      } else if (std::isinf(rounded)) {
+        ASSERT_EQ(got, rounded) << x[i];
+      } else {
+        int exponent;
+        std::frexp(rounded, &exponent);
+        ASSERT_NEAR(got, wanted, 3 * std::ldexp(1.0, std::max(exponent - 24, -149))) << x[i];
+      }
+    }
+  }
+}
+
+TEST(VectorMath, IsAccurateEverywhere) {
+  CheckAllMagnitudes<ExpLoop>([](double x) { return std::exp(x); });
+  CheckAllMagnitudes<LogLoop>([](double x) { return std::log(x); });
+  CheckAllMagnitudes<TanhLoop>([](double x) { return std::tanh(x); });
+  CheckAllMagnitudes<ErfLoop>([](double x) { return std::erf(x); });
+  CheckAllMagnitudes<SigmoidLoop>([](double x) { return 1 / (1 + std::exp(-x)); });
+}
+
+}  // namespace
+}  // namespace pipec
