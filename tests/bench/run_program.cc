@@ -40,6 +40,8 @@ Outcome RunProgram(const std::vector<std::string>& words) {
   wait4(child, &status, 0, &usage);
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  const auto seconds = [](const timeval& time) { return time.tv_sec + time.tv_usec * 1e-6; };
+  outcome.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
   outcome.peak_bytes = static_cast<double>(usage.ru_maxrss) * 1024;
   return outcome;
 }

@@ -9,8 +9,9 @@ namespace pipec::bench {
 struct Outcome {
   int exit_code = 0;
   double seconds = 0;
-  double peak_bytes = 0;  // resident
-  std::string out;        // stdout
+  double cpu_seconds = 0;  // user and system
+  double peak_bytes = 0;   // resident
+  std::string out;         // stdout
 };
 
 // `words[0]` is looked for beside this program. stderr goes to the bench's own.

@@ -90,7 +90,7 @@ class BadModels(Case):
         self.compile(path, "--stages=4", "--schedule=interleaved", "--virtual-stages=2", "--microbatches=10")
 
     def test_loss_that_is_not_a_scalar(self):
-        self.refuses(self.write("model.onnxtxt", mlp()), "--loss=output:r2", names=["r2", "scalar"])
+        self.refuses(self.write("model.onnxtxt", mlp()), "--loss=output:r2", names=["r2", "one element"])
 
     def test_loss_that_does_not_exist(self):
         self.refuses(self.write("model.onnxtxt", mlp()), "--loss=output:los", names=["los"])

@@ -45,7 +45,7 @@ class BadRuns(Case):
         for label in (CLASSES, -1):
             labels = [0] * BATCH
             labels[5] = label
-            self.fails(f"--data={self.data(labels=('int64', (BATCH,), labels))}", names=["labels", str(label)])
+            self.fails(f"--data={self.data(labels=('int64', (BATCH,), labels))}", names=["label", str(label)])
 
     def test_missing_input(self):
         self.fails(f"--data={self.data(x=None)}", names=["x"])
