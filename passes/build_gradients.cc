@@ -176,11 +176,13 @@ class Differentiator {
   }
 
   void Accumulate(Value* parameter, ParameterUses::Slot& slot) {
-    Value* accumulator =
-        graph_.AddValue(ValueKind::kAccumulator, absl::StrCat(parameter->name(), ".grad"), parameter->type);
+    const std::vector<ParameterUses::Slot>& slots = parameters_[parameter].slots;
+    std::string name = absl::StrCat(parameter->name(), ".grad");
+    if (slots.size() > 1) absl::StrAppend(&name, ".", &slot - slots.data());
+    Value* accumulator = graph_.AddValue(ValueKind::kAccumulator, name, parameter->type);
     const Node* node = graph_.AddNode({.op = "Accumulate",
                                        .domain = kPipecDomain,
-                                       .name = absl::StrCat(slot.origin->name(), ".grad"),
+                                       .name = name,
                                        .inputs = {accumulator, slot.sum},
                                        .outputs = {parameter->type},
                                        .output_names = {absl::StrCat(accumulator->name(), ".sum")},
