@@ -73,9 +73,12 @@ class Gpt(nn.Module):
         return self.transformer.ln_f(x) @ self.transformer.wte.weight.T
 
 
+# AdamW's eps: the gradient of the attention's key bias is zero but for rounding (softmax does not see it), and the default
+# of 1e-8 would blow that rounding up to whole steps.
+EPS = 1e-6
 OPTIMIZERS = {
     "momentum": lambda parameters, lr: torch.optim.SGD(parameters, lr=lr, momentum=0.9),
-    "adamw": lambda parameters, lr: torch.optim.AdamW(parameters, lr=lr),
+    "adamw": lambda parameters, lr: torch.optim.AdamW(parameters, lr=lr, eps=EPS),
 }
 RATES = {"mlp-momentum": 0.2, "mlp-adamw": 0.01, "gpt-momentum": 0.05, "gpt-adamw": 0.01}
 

@@ -11,7 +11,7 @@ from pipec_testing import Case, floats, main, read_safetensors, relative_differe
 # The norm of the difference over the norm, per tensor: AdamW divides by the root of a squared gradient, which blows
 # rounding up where gradients are small.
 TOLERANCE = {"momentum": 1e-5, "adamw": 1e-3}
-FLAGS = {"momentum": ["--momentum=0.9", "--weight-decay=0"], "adamw": []}
+FLAGS = {"momentum": ["--momentum=0.9", "--weight-decay=0"], "adamw": ["--eps=1e-6"]}
 
 
 class Reference(Case):
