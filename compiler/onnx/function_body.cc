@@ -13,12 +13,6 @@
 namespace pipec {
 namespace {
 
-int NewestOpset(const std::string& domain) {
-  const auto& known = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();
-  auto it = known.find(domain);
-  return it == known.end() ? 1 : it->second.second;
-}
-
 // The schema's builders ask which operands and results are there, by name.
 onnx::NodeProto ToProto(const NodeSpec& spec, int outputs) {
   onnx::NodeProto proto;
@@ -32,6 +26,12 @@ onnx::NodeProto ToProto(const NodeSpec& spec, int outputs) {
 
 }  // namespace
 
+int NewestOpset(const std::string& domain) {
+  const auto& known = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();
+  auto it = known.find(domain);
+  return it == known.end() ? 1 : it->second.second;
+}
+
 absl::StatusOr<const onnx::FunctionProto*> FindFunctionBody(const NodeSpec& spec, int outputs,
                                                             onnx::FunctionProto& storage) {
   const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(spec.op, spec.domain);
@@ -44,7 +44,9 @@ absl::StatusOr<const onnx::FunctionProto*> FindFunctionBody(const NodeSpec& spec
     for (const Value* input : spec.inputs) {
       types.push_back(input ? ToProto(input->type) : onnx::TypeProto());
     }
-    const onnx::FunctionBodyBuildContextImpl context(ToProto(spec, outputs), types);
+    // The context keeps pointers into the node's attributes.
+    const onnx::NodeProto node = ToProto(spec, outputs);
+    const onnx::FunctionBodyBuildContextImpl context(node, types);
     return schema->BuildContextDependentFunction(context, storage, opset) ? &storage : nullptr;
   } catch (const std::exception& error) {
     return absl::InvalidArgumentError(

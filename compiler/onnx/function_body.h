@@ -15,6 +15,9 @@ namespace pipec {
 absl::StatusOr<const onnx::FunctionProto*> FindFunctionBody(const NodeSpec& spec, int outputs,
                                                             onnx::FunctionProto& storage);
 
+// The newest version that the onnx library knows; 1 for a domain it does not know.
+int NewestOpset(const std::string& domain);
+
 // Adds the schema's default of every attribute that `attributes` lacks.
 absl::Status AddSchemaDefaults(const std::string& op, const std::string& domain,
                                absl::flat_hash_map<std::string, Attribute>& attributes);

@@ -37,7 +37,8 @@ class NodeImporter {
     Scope& scope;
     std::string prefix;  // of the names of values and nodes
     const AttributeBindings*
-        attributes;  // the function's, for attributes by reference; null in the main graph
+        attributes;            // the function's, for attributes by reference; null in the main graph
+    bool from_schema = false;  // a body that the onnx library itself wrote: not checked again
   };
 
   absl::Status ImportNodes(const Nodes& nodes, const Frame& frame);
@@ -46,7 +47,7 @@ class NodeImporter {
   absl::StatusOr<std::vector<Value*>> Convert(const onnx::NodeProto& proto, const Frame& frame);
   absl::StatusOr<std::vector<Value*>> Emit(NodeSpec spec, int outputs, const std::vector<bool>& wanted);
   absl::StatusOr<std::vector<Value*>> Call(const onnx::FunctionProto& function, const NodeSpec& spec,
-                                           AttributeBindings attributes);
+                                           AttributeBindings attributes, bool from_schema);
 
   Graph& graph_;
   const ImportOptions& options_;

@@ -141,6 +141,14 @@ absl::Status OldTopK(PendingNode& node) {
   return absl::OkStatus();
 }
 
+absl::Status OldDft(PendingNode& node) {
+  const int64_t axis = node.spec.attributes.Int("axis", 1);
+  std::string bytes(reinterpret_cast<const char*>(&axis), sizeof(axis));
+  SetOperand(node, 2, node.graph.AddConstant(NameOf(node, "axis"), {DType::kInt64, {}}, std::move(bytes)));
+  node.spec.attributes.Erase("axis");
+  return absl::OkStatus();
+}
+
 // Upsample, and Resize of opset 10, are Resize with the coordinates of that time.
 absl::Status OldResize(PendingNode& node) {
   if (node.spec.attributes.Has("scales")) {
@@ -279,6 +287,7 @@ constexpr Rule kRules[] = {
     {"ReduceLogSumExp", 18, AxesToOperand},
     {"ReduceSumSquare", 18, AxesToOperand},
     {"Split", 18, EqualSplit},
+    {"DFT", 20, OldDft},
     {"GridSample", 20, OldGridSample},
     {"GroupNormalization", 21, OldGroupNormalization},
 };

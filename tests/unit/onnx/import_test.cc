@@ -51,9 +51,11 @@ TEST(Import, SortsNodesAndKeepsOutputsThatAreInputsInitializersOrUsedInside) {
 
 TEST(Import, ZeroNodesAndAbsentOperands) {
   EXPECT_EQ(Types(*Import(Text("g (float[2] x) => (float[2] x) {}"))), "x:float32[2] ");
-  auto module = Import(Text("g (float[2] x, float top) => (float[2] y) { y = Clip(x, , top) }"));
-  EXPECT_EQ(module->graph.first_node()->input(1), nullptr);
-  EXPECT_EQ(module->graph.first_node()->input(2)->name(), "top");
+  auto module = Import(Text(
+      "g (float[2] x) => (y) <int64[2] pads = {1, 1}, int64[1] axes = {0}> { y = Pad(x, pads, , axes) }"));
+  EXPECT_EQ(module->graph.first_node()->input(2), nullptr);
+  EXPECT_EQ(module->graph.first_node()->input(3)->name(), "axes");
+  EXPECT_EQ(Types(*module), "y:float32[4] ");
 }
 
 TEST(Import, BindsTheBatchAndNamedDimensions) {
