@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <limits>
 #include <tuple>
 
 #include "compiler/memory/time_index.h"
@@ -40,7 +40,12 @@ class GapSearch {
 
 class GreedyLayout {
  public:
-  GreedyLayout(absl::Span<const MemoryItem> items) : items_(items), index_(items) {}
+  // `members`: the items that Place gets, in any order.
+  GreedyLayout(absl::Span<const MemoryItem> items, absl::Span<const int> members)
+      : items_(items), index_(items, members), long_(items.size(), false) {
+    const double log = std::log2(members.size() + 1);
+    for (int i : members) long_[i] = index_.StartsDuring(i) * log > members.size();
+  }
 
   // Items that live all the time lie at the bottom, in their order, whatever the rest does: no layout loses
   // by that.
@@ -54,46 +59,55 @@ class GreedyLayout {
   // Places `order` one by one, each in the smallest gap that holds it.
   void Place(absl::Span<const int> order, std::vector<int64_t>& offsets) {
     index_.Clear();
-    by_offset_.clear();
+    placed_long_.clear();
     for (int i : order) {
-      const int64_t size = Aligned(items_[i].size);
-      GapSearch gaps(size, bottom_);
-      const double neighbours = std::min<double>(index_.Neighbours(i), by_offset_.size() + 1);
-      if (neighbours * std::log2(neighbours + 1) < by_offset_.size()) {
-        in_the_way_.clear();
-        found_.clear();
-        index_.PlacedNeighbours(i, found_);
-        for (int j : found_) in_the_way_.push_back({offsets[j], offsets[j] + Aligned(items_[j].size), j});
-        std::sort(in_the_way_.begin(), in_the_way_.end());
-        for (const Placed& p : in_the_way_) gaps.Pass(p.offset, p.end);
-      } else {
-        for (const Placed& p : by_offset_) {
-          if (items_[p.item].lower < items_[i].upper && items_[i].lower < items_[p.item].upper) {
-            gaps.Pass(p.offset, p.end);
-          }
-        }
+      CollectShort(i, offsets);
+      GapSearch gaps(Aligned(items_[i].size), bottom_);
+      auto next = placed_short_.begin();
+      for (const Placed& p : placed_long_) {
+        if (p.lower >= items_[i].upper || items_[i].lower >= p.upper) continue;
+        for (; next != placed_short_.end() && *next < p; ++next) gaps.Pass(next->offset, next->end);
+        gaps.Pass(p.offset, p.end);
       }
+      for (; next != placed_short_.end(); ++next) gaps.Pass(next->offset, next->end);
+
       offsets[i] = gaps.offset();
-      index_.Place(i);
-      const Placed placed{offsets[i], offsets[i] + size, i};
-      by_offset_.insert(std::lower_bound(by_offset_.begin(), by_offset_.end(), placed), placed);
+      if (long_[i]) {
+        const Placed placed = PlacedAt(i, offsets[i]);
+        placed_long_.insert(std::lower_bound(placed_long_.begin(), placed_long_.end(), placed), placed);
+      } else {
+        index_.Place(i);
+      }
     }
   }
 
  private:
   struct Placed {
-    int64_t offset, end;
-    int item;
-    bool operator<(const Placed& other) const {
-      return std::tie(offset, end, item) < std::tie(other.offset, other.end, other.item);
-    }
+    int64_t offset, end, lower, upper;
+    bool operator<(const Placed& other) const { return offset < other.offset; }
   };
+
+  Placed PlacedAt(int i, int64_t offset) const {
+    return {offset, offset + Aligned(items_[i].size), items_[i].lower, items_[i].upper};
+  }
+
+  // Fills placed_short_ with what is live with item i, by ascending offset.
+  void CollectShort(int i, const std::vector<int64_t>& offsets) {
+    placed_short_.clear();
+    found_.clear();
+    index_.PlacedNeighbours(i, found_);
+    for (int j : found_) placed_short_.push_back(PlacedAt(j, offsets[j]));
+    std::sort(placed_short_.begin(), placed_short_.end());
+  }
 
   const absl::Span<const MemoryItem> items_;
   TimeIndex index_;
-  int64_t bottom_ = 0;
-  std::vector<Placed> by_offset_, in_the_way_;
+  // Items that are live together with so many others that all items walk over them, in a list kept sorted;
+  // the others are found by the index and sorted each time.
+  std::vector<char> long_;
+  std::vector<Placed> placed_long_, placed_short_;
   std::vector<int> found_;
+  int64_t bottom_ = 0;
 };
 
 int64_t Peak(absl::Span<const MemoryItem> items, const std::vector<int64_t>& offsets) {
@@ -118,7 +132,7 @@ int64_t MemoryLowerBound(absl::Span<const MemoryItem> items) {
 }
 
 MemoryLayout SolveLayout(absl::Span<const MemoryItem> items) {
-  int64_t begin = INT64_MAX, end = INT64_MIN;
+  int64_t begin = std::numeric_limits<int64_t>::max(), end = std::numeric_limits<int64_t>::min();
   for (const MemoryItem& item : items) {
     if (!Live(item)) continue;
     begin = std::min(begin, item.lower);
@@ -130,7 +144,7 @@ MemoryLayout SolveLayout(absl::Span<const MemoryItem> items) {
     (items[i].lower == begin && items[i].upper == end ? permanent : order).push_back(i);
   }
 
-  GreedyLayout greedy(items);
+  GreedyLayout greedy(items, order);
   std::vector<int64_t> offsets(items.size(), 0);
   greedy.StackPermanent(permanent, offsets);
   const int64_t bound = MemoryLowerBound(items);

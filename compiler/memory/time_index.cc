@@ -4,19 +4,16 @@
 
 namespace pipec {
 
-TimeIndex::TimeIndex(absl::Span<const MemoryItem> items) : items_(items), placed_(items.size(), 0) {
-  for (int i = 0; i < static_cast<int>(items.size()); ++i) {
-    if (items[i].lower >= items[i].upper) continue;
-    by_lower_.push_back(i);
+TimeIndex::TimeIndex(absl::Span<const MemoryItem> items, absl::Span<const int> members)
+    : items_(items), by_lower_(members.begin(), members.end()), placed_(items.size(), 0) {
+  for (int i : members) {
     lowers_.push_back(items[i].lower);
-    uppers_.push_back(items[i].upper);
   }
   std::sort(by_lower_.begin(), by_lower_.end(),
             [&](int a, int b) { return std::pair(items[a].lower, a) < std::pair(items[b].lower, b); });
   std::sort(lowers_.begin(), lowers_.end());
-  std::sort(uppers_.begin(), uppers_.end());
   times_ = lowers_;
-  times_.insert(times_.end(), uppers_.begin(), uppers_.end());
+  for (int i : members) times_.push_back(items[i].upper);
   std::sort(times_.begin(), times_.end());
   times_.erase(std::unique(times_.begin(), times_.end()), times_.end());
   covering_.resize(2 * times_.size());
@@ -26,11 +23,9 @@ int TimeIndex::TimeOf(int64_t time) const {
   return std::lower_bound(times_.begin(), times_.end(), time) - times_.begin();
 }
 
-int TimeIndex::Neighbours(int i) const {
-  // All that start before i ends, less those that end before it starts.
-  const auto started = std::lower_bound(lowers_.begin(), lowers_.end(), items_[i].upper) - lowers_.begin();
-  const auto ended = std::upper_bound(uppers_.begin(), uppers_.end(), items_[i].lower) - uppers_.begin();
-  return started - ended;
+int TimeIndex::StartsDuring(int i) const {
+  return std::lower_bound(lowers_.begin(), lowers_.end(), items_[i].upper) -
+         std::lower_bound(lowers_.begin(), lowers_.end(), items_[i].lower);
 }
 
 void TimeIndex::Clear() {

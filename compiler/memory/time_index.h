@@ -10,11 +10,11 @@ namespace pipec {
 
 class TimeIndex {
  public:
-  // Indexes live items (lower < upper) only; the span must outlive the index.
-  explicit TimeIndex(absl::Span<const MemoryItem> items);
+  // Of the items listed in `members`, all live (lower < upper). `items` must outlive the index.
+  TimeIndex(absl::Span<const MemoryItem> items, absl::Span<const int> members);
 
-  // How many items, placed or not, are live at some time when item i is; itself included.
-  int Neighbours(int i) const;
+  // How many members, placed or not, start while item i is live; itself included.
+  int StartsDuring(int i) const;
 
   void Clear();
   void Place(int i);
@@ -28,7 +28,7 @@ class TimeIndex {
   const absl::Span<const MemoryItem> items_;
   std::vector<int64_t> times_;              // distinct end points, ascending
   std::vector<int> by_lower_;               // items
-  std::vector<int64_t> lowers_, uppers_;    // sorted
+  std::vector<int64_t> lowers_;             // of all members, sorted
   std::vector<char> placed_;                // by item
   std::vector<std::vector<int>> covering_;  // by node of the tree: placed items that cover all of its times
 };
