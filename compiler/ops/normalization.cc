@@ -52,10 +52,9 @@ InferredTypes InferLayerNormalizationInputGrad(const NodeSpec& spec) {
   RETURN_IF_ERROR(CheckOperands(spec, 5, 5));
   RETURN_IF_ERROR(CheckOutputs(spec, 1, 1));
   ASSIGN_OR_RETURN(int64_t axis, CheckLayerNormalization(spec, 3));
-  const Shape& x = TypeOf(spec, 1).shape;
-  if (TypeOf(spec, 2).shape != Shape(x.begin() + axis, x.end())) {
-    return BadOperands(spec, absl::StrCat("operand 2 must have the shape of X from axis ", axis, " on"));
-  }
+  const TensorType& x = TypeOf(spec, 1);
+  const TensorType scale{x.dtype, Shape(x.shape.begin() + axis, x.shape.end())};
+  if (TypeOf(spec, 2) != scale) return BadOperands(spec, absl::StrCat("scale must be ", ToString(scale)));
   return std::vector<TensorType>{TypeOf(spec, 1)};
 }
 

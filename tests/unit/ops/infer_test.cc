@@ -1,0 +1,163 @@
+// Types of the helper ops' outputs, and what is refused.
+#include <set>
+
+#include "compiler/ops/op_info.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/unit/ops/graph_builder.h"
+
+namespace pipec {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr DType kF32 = DType::kFloat32, kF64 = DType::kFloat64, kI64 = DType::kInt64;
+
+struct Case {
+  std::string op;
+  std::vector<TensorType> inputs;  // kUndefined: absent
+  Attributes attributes;
+  std::vector<TensorType> outputs;
+};
+
+std::vector<Case> Cases() {
+  const TensorType x{kF32, {2, 3}}, scalar{kF32, {}}, sum{kF64, {}}, labels{kI64, {2}}, vector{kF32, {2}};
+  const TensorType absent;
+  return {
+      {"FusedMatMul",
+       {{kF32, {5, 4, 3}}, {kF32, {4, 6}}},
+       With({{"trans_a", int64_t{1}}}),
+       {{kF32, {5, 3, 6}}}},
+      {"FusedMatMul",
+       {{kF32, {1, 4, 3}}, {kF32, {7, 6, 3}}},
+       With({{"trans_b", int64_t{1}}}),
+       {{kF32, {7, 4, 6}}}},
+      {"FusedMatMul", {{kF32, {3}}, {kF32, {3}}}, {}, {scalar}},
+      {"FusedMatMul", {{kF32, {3}}, {kF32, {2, 3, 5}}}, {}, {{kF32, {2, 5}}}},
+      {"TanhGrad", {x, x}, {}, {x}},
+      {"SigmoidGrad", {x, x}, {}, {x}},
+      {"ReluGrad", {x, x}, {}, {x}},
+      {"GeluGrad", {x, x}, {}, {x}},
+      {"SoftmaxGrad", {x, x}, With({{"axis", int64_t{-1}}}), {x}},
+      {"LogSoftmaxGrad", {x, x}, With({{"axis", int64_t{0}}}), {x}},
+      {"LayerNormalizationInputGrad", {x, x, {kF32, {3}}, {kF32, {2, 1}}, {kF32, {2, 1}}}, {}, {x}},
+      {"LayerNormalizationWeightGrad",
+       {x, x, {kF32, {2, 1}}, {kF32, {2, 1}}},
+       {},
+       {{kF32, {3}}, {kF32, {3}}}},
+      {"LayerNormalizationWeightGrad", {x, x, {kF32, {2, 1}}, {kF32, {2, 1}}}, {}, {{kF32, {3}}}},
+      {"GatherGrad",
+       {{kF32, {2, 5, 3}}, {kI64, {2, 5}}},
+       With({{"shape", std::vector<int64_t>{9, 3}}}),
+       {{kF32, {9, 3}}}},
+      {"SliceGrad",
+       {{kF32, {2, 2}}},
+       With({{"shape", std::vector<int64_t>{2, 5}},
+             {"starts", std::vector<int64_t>{4}},
+             {"axes", std::vector<int64_t>{1}},
+             {"steps", std::vector<int64_t>{-3}}}),
+       {{kF32, {2, 5}}}},
+      {"Dropout", {x}, With({{"ratio", 0.5f}}), {x, {DType::kBool, {2, 3}}}},
+      {"DropoutGrad", {x}, With({{"ratio", 0.5f}}), {x}},
+      {"SoftmaxCrossEntropy", {x, labels}, {}, {scalar, scalar, vector}},
+      {"SoftmaxCrossEntropy",
+       {x, labels, {kF32, {3}}},
+       With({{"reduction", std::string("none")}}),
+       {vector, scalar, vector}},
+      {"SoftmaxCrossEntropyGrad", {scalar, x, labels, vector}, {}, {x}},
+      {"NegativeLogLikelihood", {x, labels}, {}, {scalar, scalar}},
+      {"NegativeLogLikelihoodGrad", {scalar, labels}, With({{"shape", std::vector<int64_t>{2, 3}}}), {x}},
+      {"MeanSquaredError", {x, x}, {}, {scalar, scalar}},
+      {"MeanSquaredErrorGrad", {scalar, x, x}, {}, {x}},
+      {"BinaryCrossEntropyWithLogits", {x, x}, {}, {scalar, scalar}},
+      {"BinaryCrossEntropyWithLogitsGrad", {scalar, x, x}, {}, {x}},
+      {"CountCorrect", {x, labels}, {}, {{kI64, {}}, {kI64, {}}}},
+      {"Accumulate", {sum, scalar}, {}, {sum}},
+      {"Accumulate", {{kI64, {}}, {kI64, {}}}, {}, {{kI64, {}}}},
+      {"SquaredNorm", {x}, {}, {sum}},
+      {"GradientScale",
+       {sum, absent, sum, {kF64, {3}}},
+       With({{"order", std::vector<int64_t>{3, 0, 1, 2}}}),
+       {sum, sum, sum}},
+      {"Pack", {sum, sum}, {}, {{kF64, {2}}}},
+      {"Sgd", {x, x, sum}, {}, {x}},
+      {"Momentum", {x, x, x, sum}, {}, {x, x}},
+      {"Adam", {x, x, x, x, sum}, {}, {x, x, x}},
+      {"Adagrad", {x, x, x, sum}, {}, {x, x}},
+      {"Message", {x, labels}, {}, {x, labels}},
+  };
+}
+
+absl::StatusOr<std::vector<TensorType>> Infer(const Case& c) {
+  GraphBuilder b;
+  std::vector<Value*> inputs;
+  for (const TensorType& type : c.inputs) {
+    inputs.push_back(type.dtype == DType::kUndefined ? nullptr : b.Input(type.shape, -1, type.dtype));
+  }
+  return FindOp(c.op, kPipecDomain)->infer(GraphBuilder::Spec(c.op, inputs, c.outputs.size(), c.attributes));
+}
+
+TEST(Infer, EveryHelperOp) {
+  std::set<std::string> seen;
+  for (const Case& c : Cases()) {
+    auto types = Infer(c);
+    ASSERT_TRUE(types.ok()) << types.status();
+    EXPECT_EQ(*types, c.outputs) << c.op;
+    seen.insert(c.op);
+  }
+  for (const OpInfo& info : AllOps()) {
+    EXPECT_EQ(info.infer != nullptr, info.domain == kPipecDomain) << info.op;
+    EXPECT_TRUE(!info.infer || seen.count(std::string(info.op))) << info.op;
+  }
+}
+
+// Any one operand with one more row, of an integer type, or missing is refused, by name and shapes.
+TEST(Infer, RefusesWrongOperands) {
+  const std::set<std::string> any_type = {"Message"};
+  for (const Case& good : Cases()) {
+    if (any_type.count(good.op)) continue;
+    for (size_t k = 0; k < good.inputs.size(); ++k) {
+      if (good.inputs[k].dtype == DType::kUndefined) continue;
+      Case integer = good;
+      integer.inputs[k].dtype = DType::kInt8;
+      auto status = Infer(integer).status();
+      EXPECT_FALSE(status.ok()) << good.op << " operand " << k;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(good.op + " (node n): operands "));
+      Case missing = good;
+      missing.inputs.resize(k);
+      const bool optional =
+          (good.op == "SoftmaxCrossEntropy" && k == 2) || good.op == "Pack" || good.op == "GradientScale";
+      EXPECT_TRUE(optional || !Infer(missing).ok()) << good.op << " operand " << k;
+      if (good.inputs.size() < 2) continue;
+      Case taller = good;
+      const bool free = good.op == "GradientScale" || good.op == "FusedMatMul";  // an axis of its own
+      if (taller.inputs[k].shape.empty() || free) continue;
+      taller.inputs[k].shape[0] += 8;
+      EXPECT_FALSE(Infer(taller).ok()) << good.op << " operand " << k;
+    }
+  }
+}
+
+TEST(Infer, RefusesWrongProducts) {
+  auto status = Infer({"FusedMatMul", {{kF32, {2, 3}}, {kF32, {4, 5}}}, {}, {{}}}).status();
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("float32[2,3], float32[4,5]: the axes to sum over differ: 3 and 4"));
+  EXPECT_FALSE(Infer({"FusedMatMul", {{kF32, {2, 2, 3}}, {kF32, {4, 3, 5}}}, {}, {{}}}).ok());
+  EXPECT_FALSE(Infer({"FusedMatMul", {{kF32, {}}, {kF32, {3, 5}}}, {}, {{}}}).ok());
+  EXPECT_FALSE(Infer({"FusedMatMul", {{kF32, {2, 3}}, {kF64, {3, 5}}}, {}, {{}}}).ok());
+}
+
+TEST(Infer, RefusesWrongAttributes) {
+  const TensorType x{kF32, {2, 3}};
+  EXPECT_FALSE(Infer({"SoftmaxGrad", {x, x}, With({{"axis", int64_t{2}}}), {x}}).ok());
+  EXPECT_FALSE(Infer({"Dropout", {x}, With({{"ratio", 1.0f}}), {x}}).ok());
+  EXPECT_FALSE(
+      Infer({"SoftmaxCrossEntropy", {x, {kI64, {2}}}, With({{"reduction", std::string("mean")}}), {x}}).ok());
+  const TensorType sum{kF64, {}};
+  EXPECT_FALSE(
+      Infer({"GradientScale", {sum, {}, sum}, With({{"order", std::vector<int64_t>{1}}}), {sum, sum, sum}})
+          .ok());
+}
+
+}  // namespace
+}  // namespace pipec

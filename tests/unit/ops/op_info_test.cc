@@ -1,0 +1,67 @@
+#include "compiler/ops/op_info.h"
+
+#include <set>
+
+#include "gtest/gtest.h"
+#include "tests/unit/ops/graph_builder.h"
+
+namespace pipec {
+namespace {
+
+TEST(OpTable, NamesAreUniqueAndFound) {
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const OpInfo& info : AllOps()) {
+    EXPECT_TRUE(seen.insert({std::string(info.op), std::string(info.domain)}).second) << info.op;
+    EXPECT_EQ(FindOp(info.op, info.domain), &info);
+  }
+  EXPECT_EQ(FindOp("Conv", "ai.pipec"), nullptr);
+  EXPECT_EQ(FindOp("TanhGrad", ""), nullptr);
+}
+
+TEST(OpTable, EveryRowHasAKernelUnlessItNeedsNone) {
+  for (const OpInfo& info : AllOps()) {
+    const bool none = info.alias == Alias::kView || info.op == "Message" || info.op == "Constant" ||
+                      (info.op == "Dropout" && info.domain.empty()) || info.op == "SoftmaxCrossEntropyLoss" ||
+                      info.op == "NegativeLogLikelihoodLoss";
+    EXPECT_TRUE(none || HasKernel("cpu", info.op, info.domain)) << info.op;
+  }
+  EXPECT_FALSE(HasKernel("cpu", "NoSuchOp", ""));
+  EXPECT_FALSE(HasKernel("tpu", "MatMul", ""));
+}
+
+TEST(Cost, CountsFlopsAndBytes) {
+  GraphBuilder b;
+  // 2 x 3 products of length 4 for each of 5 batches.
+  NodeCost matmul = CostOf(*b.Make("MatMul", "", {b.Input({5, 2, 4}), b.Input({4, 3})}, {{5, 2, 3}}));
+  EXPECT_EQ(matmul.flops, 2 * 5 * 2 * 3 * 4);
+  EXPECT_EQ(matmul.bytes, 4 * (5 * 2 * 4 + 4 * 3 + 5 * 2 * 3));
+  EXPECT_EQ(CostOf(*b.Make("FusedMatMul", kPipecDomain, {b.Input({4, 2}), b.Input({4, 3})}, {{2, 3}},
+                           With({{"trans_a", int64_t{1}}})))
+                .flops,
+            2 * 2 * 3 * 4);
+  EXPECT_EQ(CostOf(*b.Make("Gemm", "", {b.Input({4, 2}), b.Input({4, 3}), b.Input({3})}, {{2, 3}},
+                           With({{"transA", int64_t{1}}})))
+                .flops,
+            2 * 2 * 3 * 4 + 2 * 3);
+  EXPECT_EQ(CostOf(*b.Make("Add", "", {b.Input({2, 3}), b.Input({3})}, {{2, 3}})).flops, 6);
+  EXPECT_EQ(CostOf(*b.Make("ReduceSum", "", {b.Input({2, 3})}, {{1, 1}})).flops, 6);
+  // A view costs nothing, a gather only what it picks.
+  EXPECT_EQ(CostOf(*b.Make("Reshape", "", {b.Input({2, 3}), b.Ints({6})}, {{6}})).bytes, 0);
+  EXPECT_EQ(CostOf(*b.Make("Gather", "", {b.Input({1000, 3}), b.Ints({6, 7})}, {{2, 3}})).bytes, 2 * 24 + 16);
+  EXPECT_EQ(CostOf(*b.Make("NoSuchOp", "", {b.Input({2, 3})}, {{2, 3}})).bytes, 48);
+  EXPECT_EQ(CostOf(*b.Make("Message", kPipecDomain, {b.Input({2, 3})}, {{2, 3}})).bytes, 0);
+}
+
+TEST(Aliases, StateLiesWhereItLay) {
+  const OpInfo& adam = *FindOp("Adam", kPipecDomain);  // (p, g, m, v, scale) -> (p', m', v')
+  EXPECT_EQ(adam.alias, Alias::kSameMemory);
+  EXPECT_EQ(AliasInput(adam, 0), 0);
+  EXPECT_EQ(AliasInput(adam, 1), 2);
+  EXPECT_EQ(AliasInput(adam, 2), 3);
+  EXPECT_EQ(AliasInput(*FindOp("Accumulate", kPipecDomain), 0), 0);
+  EXPECT_EQ(AliasInput(*FindOp("Where", ""), 0), 1);
+  EXPECT_EQ(FindOp("Softmax", "")->alias, Alias::kNone);
+}
+
+}  // namespace
+}  // namespace pipec
