@@ -30,16 +30,29 @@ int ReduceBatchAxis(const Node& node) {
   return AfterReduction(axis, axes, node.attributes.Int("keepdims", 1) != 0);
 }
 
-int ArgMaxBatchAxis(const Node& node) {
+int ArgBatchAxis(const Node& node) {
   const int64_t axis = NormalizeAxis(node.attributes.Int("axis", 0), node.input(0)->type.shape.size());
   return AfterReduction(SameBatchAxis(node), {axis}, node.attributes.Int("keepdims", 1) != 0);
+}
+
+// Sums along the axis in operand 1.
+int CumSumBatchAxis(const Node& node) {
+  const int axis = SameBatchAxis(node);
+  auto summed = ConstantInts(node.input(1));
+  if (!summed || summed->size() != 1) return -1;
+  return axis == NormalizeAxis(summed->front(), node.input(0)->type.shape.size()) ? -1 : axis;
 }
 
 constexpr OpInfo kRows[] = {
     {"ReduceSum", "", PerInputElement<1>, ReduceBatchAxis},
     {"ReduceMean", "", PerInputElement<1>, ReduceBatchAxis},
     {"ReduceMax", "", PerInputElement<1>, ReduceBatchAxis},
-    {"ArgMax", "", PerInputElement<1>, ArgMaxBatchAxis},
+    {"ReduceMin", "", PerInputElement<1>, ReduceBatchAxis},
+    {"ReduceProd", "", PerInputElement<1>, ReduceBatchAxis},
+    {"ReduceSumSquare", "", PerInputElement<2>, ReduceBatchAxis},
+    {"ArgMax", "", PerInputElement<1>, ArgBatchAxis},
+    {"ArgMin", "", PerInputElement<1>, ArgBatchAxis},
+    {"CumSum", "", PerInputElement<1>, CumSumBatchAxis},
 };
 
 }  // namespace

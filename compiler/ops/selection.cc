@@ -48,6 +48,12 @@ int SliceBatchAxis(const Node& node) {
   return axis;
 }
 
+// Kept if nothing was added along it.
+int UnchangedBatchAxis(const Node& node) {
+  const int axis = SameBatchAxis(node);
+  return axis >= 0 && node.output(0)->type.shape[axis] == node.input(0)->type.shape[axis] ? axis : -1;
+}
+
 int ConcatBatchAxis(const Node& node) {
   int result = -1;
   for (const Value* in : node.inputs()) {
@@ -135,6 +141,8 @@ constexpr OpInfo kRows[] = {
     {"Slice", "", SliceCost, SliceBatchAxis},
     {"Concat", "", nullptr, ConcatBatchAxis},
     {"Split", "", nullptr, SplitBatchAxis},
+    {"Pad", "", nullptr, UnchangedBatchAxis},
+    {"Tile", "", nullptr, UnchangedBatchAxis},
     {"OneHot", "", nullptr, OneHotBatchAxis},
     {"GatherGrad", kPipecDomain, PerInputElement<1>, NoBatchAxis, Alias::kNone, 0, InferGatherGrad},
     {"SliceGrad", kPipecDomain, nullptr, NoBatchAxis, Alias::kNone, 0, InferSliceGrad},

@@ -93,6 +93,7 @@ constexpr OpInfo kRows[] = {
     {"Expand", "", nullptr, nullptr},
     {"Trilu", "", nullptr, TriluBatchAxis},
     {"Shape", "", nullptr, NoBatchAxis},
+    {"Size", "", nullptr, NoBatchAxis},
     {"Constant", "", nullptr, NoBatchAxis},
     {"ConstantOfShape", "", nullptr, NoBatchAxis},
     {"Range", "", nullptr, NoBatchAxis},
