@@ -41,21 +41,19 @@ class BinaryKernel : public Kernel {
 // Op: a class with a static PIPEC_INLINE R Of(A, B). kA and kB: how far a step of the loop moves in each
 // operand.
 template <typename Op, typename A, typename B, typename R, int kA, int kB>
-struct BinaryRun {
-  static PIPEC_INLINE void Run(const A* a, const B* b, R* result, int64_t n) {
+void BinaryRun(const A* a, const B* b, R* result, int64_t n) {
 #pragma GCC ivdep  // the result may be an operand of its own size, which no step of the loop notices
-    for (int64_t i = 0; i < n; ++i) result[i] = Op::Of(a[i * kA], b[i * kB]);
-  }
-};
+  for (int64_t i = 0; i < n; ++i) result[i] = Op::Of(a[i * kA], b[i * kB]);
+}
 
 template <typename Op, typename A, typename B, typename R>
 void BinaryLoop(const Broadcast<2>& broadcast, const void* a, const void* b, void* result) {
   const int last = broadcast.rank - 1;
   const int64_t step_a = broadcast.strides[0][last], step_b = broadcast.strides[1][last];
   using Run = void (*)(const A*, const B*, R*, int64_t);
-  const Run run = step_a == step_b ? Run{CallVectorised<BinaryRun<Op, A, B, R, 1, 1>>}
-                  : step_b == 0    ? Run{CallVectorised<BinaryRun<Op, A, B, R, 1, 0>>}
-                                   : Run{CallVectorised<BinaryRun<Op, A, B, R, 0, 1>>};
+  const Run run = step_a == step_b ? BinaryRun<Op, A, B, R, 1, 1>
+                  : step_b == 0    ? BinaryRun<Op, A, B, R, 1, 0>
+                                   : BinaryRun<Op, A, B, R, 0, 1>;
   ParallelFor(broadcast.elements, kElementGrain, [&](int64_t begin, int64_t end) {
     broadcast.ForEachRun(begin, end, [&](int64_t place, const std::array<int64_t, 2>& offset, int64_t n) {
       run(static_cast<const A*>(a) + offset[0], static_cast<const B*>(b) + offset[1],

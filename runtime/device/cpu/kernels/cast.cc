@@ -45,12 +45,12 @@ PIPEC_INLINE To Convert(From from) {
 }
 
 template <typename From, typename To>
-struct Loop {
-  static PIPEC_INLINE void Run(const From* x, To* y, int64_t n) {
+void Loop(const void* x, void* y, int64_t n) {
+  const From* from = static_cast<const From*>(x);
+  To* to = static_cast<To*>(y);
 #pragma GCC ivdep  // y may be x if the sizes agree, which no step of the loop notices
-    for (int64_t i = 0; i < n; ++i) y[i] = Convert<To>(x[i]);
-  }
-};
+  for (int64_t i = 0; i < n; ++i) to[i] = Convert<To>(from[i]);
+}
 
 absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec) {
   RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 1, .max_inputs = 1}));
@@ -59,10 +59,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec) {
   const auto loop = ForType<ElementKernel::Loop>(Everything(), x.dtype, [to](auto from) {
     using From = typename decltype(from)::type;
     return ForType<ElementKernel::Loop>(Everything(), to, [](auto t) -> ElementKernel::Loop {
-      using To = typename decltype(t)::type;
-      return [](const void* in, void* out, int64_t n) {
-        CallVectorised<Loop<From, To>>(static_cast<const From*>(in), static_cast<To*>(out), n);
-      };
+      return Loop<From, typename decltype(t)::type>;
     });
   });
   if (loop == nullptr) return NoKernelFor(spec, SizeOf(x.dtype) == 0 ? x.dtype : to);

@@ -8,7 +8,6 @@
 #include "runtime/device/cpu/kernels/element_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/typed.h"
-#include "runtime/device/cpu/kernels/vector_loop.h"
 
 namespace pipec::cpu {
 namespace {
@@ -86,13 +85,6 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGather(const KernelSpec& spec) {
   return std::make_unique<GatherKernel<int64_t>>(sizes, SizeOf(data.dtype));
 }
 
-template <typename T>
-struct AddRow {
-  static PIPEC_INLINE void Run(const T* from, T* to, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) to[i] += from[i];
-  }
-};
-
 // A place that is gathered twice gets its gradients in the order of the indices, whatever the number of
 // threads: each thread has its own columns, or its own part of the outer axes.
 template <typename T, typename I>
@@ -111,8 +103,9 @@ class GatherGradKernel : public Kernel {
     const auto add = [&](int64_t outer, int64_t column, int64_t columns) {
       for (int64_t i = 0; i < s.count; ++i) {
         const int64_t index = indices[i], place = index < 0 ? index + s.dim : index;
-        CallVectorised<AddRow<T>>(dy + (outer * s.count + i) * s.inner + column,
-                                  ddata + (outer * s.dim + place) * s.inner + column, columns);
+        const T* from = dy + (outer * s.count + i) * s.inner + column;
+        T* to = ddata + (outer * s.dim + place) * s.inner + column;
+        for (int64_t c = 0; c < columns; ++c) to[c] += from[c];
       }
     };
     if (s.outer == 1) {

@@ -13,7 +13,6 @@
 #include "runtime/device/cpu/kernels/reduce_plan.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/typed.h"
-#include "runtime/device/cpu/kernels/vector_loop.h"
 #include "runtime/device/cpu/parallel_for.h"
 
 namespace pipec::cpu {
@@ -26,53 +25,41 @@ constexpr int64_t kSingleBlock = 16384;  // elements of one partial result, wher
 
 // total = the fold of n contiguous elements into it. Integers may be folded in any order.
 template <typename Op, typename T>
-struct FoldRow {
-  static PIPEC_INLINE void Run(const T* x, int64_t n, typename Op::Total* total) {
-    using Part = typename Op::Part;
-    if constexpr (std::is_integral_v<T>) {
-      for (int64_t i = 0; i < n; ++i)
-        *total = Op::Combine(*total, static_cast<typename Op::Total>(Op::Load(x[i])));
-      return;
+void FoldRow(const T* x, int64_t n, typename Op::Total* total) {
+  using Part = typename Op::Part;
+  if constexpr (std::is_integral_v<T>) {
+    typename Op::Total folded = *total;
+    for (int64_t i = 0; i < n; ++i) {
+      folded = Op::Combine(folded, static_cast<typename Op::Total>(Op::Load(x[i])));
     }
-    for (int64_t at = 0; at < n; at += kBlock) {
-      const T* block = x + at;
-      const Part part = Fold<Part>(
-          std::min(kBlock, n - at), Part{Op::kFirst}, [](Part a, Part b) { return Op::Combine(a, b); },
-          [block](int64_t i) { return Op::Load(block[i]); });
-      *total = Op::Combine(*total, static_cast<typename Op::Total>(part));
-    }
+    *total = folded;
+    return;
   }
-};
-
-// Only floats are worth a second copy of their loops.
-template <typename Loop, typename T, typename... Arguments>
-void Call(const T* x, Arguments... arguments) {
-  if constexpr (std::is_floating_point_v<T>) {
-    CallVectorised<Loop>(x, arguments...);
-  } else {
-    Loop::Run(x, arguments...);
+  for (int64_t at = 0; at < n; at += kBlock) {
+    const T* block = x + at;
+    const Part part = Fold<Part>(
+        std::min(kBlock, n - at), Part{Op::kFirst}, [](Part a, Part b) { return Op::Combine(a, b); },
+        [block](int64_t i) { return Op::Load(block[i]); });
+    *total = Op::Combine(*total, static_cast<typename Op::Total>(part));
   }
 }
 
 // totals[c] = the fold of column c of rows `stride` apart into it, for c < columns <= kColumns.
 template <typename Op, typename T>
-struct FoldColumns {
-  static PIPEC_INLINE void Run(const T* x, int64_t rows, int64_t stride, int64_t columns,
-                               typename Op::Total* totals) {
-    typename Op::Part part[kColumns];
-    for (int64_t row = 0; row < rows;) {
-      const int64_t end = std::min(row + kBlockRows, rows);
-      for (int64_t c = 0; c < columns; ++c) part[c] = Op::Load(x[row * stride + c]);
-      for (++row; row < end; ++row) {
-        const T* from = x + row * stride;
-        for (int64_t c = 0; c < columns; ++c) part[c] = Op::Combine(part[c], Op::Load(from[c]));
-      }
-      for (int64_t c = 0; c < columns; ++c) {
-        totals[c] = Op::Combine(totals[c], static_cast<typename Op::Total>(part[c]));
-      }
+void FoldColumns(const T* x, int64_t rows, int64_t stride, int64_t columns, typename Op::Total* totals) {
+  typename Op::Part part[kColumns];
+  for (int64_t row = 0; row < rows;) {
+    const int64_t end = std::min(row + kBlockRows, rows);
+    for (int64_t c = 0; c < columns; ++c) part[c] = Op::Load(x[row * stride + c]);
+    for (++row; row < end; ++row) {
+      const T* from = x + row * stride;
+      for (int64_t c = 0; c < columns; ++c) part[c] = Op::Combine(part[c], Op::Load(from[c]));
+    }
+    for (int64_t c = 0; c < columns; ++c) {
+      totals[c] = Op::Combine(totals[c], static_cast<typename Op::Total>(part[c]));
     }
   }
-};
+}
 
 template <typename Op, typename T>
 void ReduceAll(const ReducePlan& plan, const T* x, T* y, void* workspace) {
@@ -83,7 +70,7 @@ void ReduceAll(const ReducePlan& plan, const T* x, T* y, void* workspace) {
     for (int64_t at = begin; at < end; at += kSingleBlock) {
       Total& total = partial[at / kSingleBlock];
       total = Op::kFirst;
-      Call<FoldRow<Op, T>>(x + at, std::min(kSingleBlock, end - at), &total);
+      FoldRow<Op, T>(x + at, std::min(kSingleBlock, end - at), &total);
     }
   });
   Total total = Op::kFirst;
@@ -103,7 +90,7 @@ void ReduceRows(const ReducePlan& plan, const T* x, T* y) {
                   const T* from = x + OffsetOf(plan.kept.data(), plan.kept_rank, i);
                   typename Op::Total total = Op::kFirst;
                   for (int64_t r = 0; r < rows; ++r) {
-                    Call<FoldRow<Op, T>>(from + OffsetOf(plan.reduced.data(), outer_rank, r), row, &total);
+                    FoldRow<Op, T>(from + OffsetOf(plan.reduced.data(), outer_rank, r), row, &total);
                   }
                   y[i] = Op::Finish(total, plan.reduced_elements);
                 }
@@ -129,8 +116,8 @@ void ReduceColumns(const ReducePlan& plan, const T* x, T* y) {
                   typename Op::Total totals[kColumns];
                   std::fill_n(totals, columns, Op::kFirst);
                   for (int64_t r = 0; r < outer; ++r) {
-                    Call<FoldColumns<Op, T>>(from + OffsetOf(plan.reduced.data(), outer_rank, r), inner.size,
-                                             inner.stride, columns, static_cast<typename Op::Total*>(totals));
+                    FoldColumns<Op, T>(from + OffsetOf(plan.reduced.data(), outer_rank, r), inner.size,
+                                       inner.stride, columns, totals);
                   }
                   for (int64_t c = 0; c < columns; ++c) to[c] = Op::Finish(totals[c], plan.reduced_elements);
                 }

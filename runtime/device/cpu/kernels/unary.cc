@@ -77,24 +77,20 @@ PIPEC_FLOAT_OP(Cos, std::cos(x))
 #undef PIPEC_FLOAT_OP
 
 template <typename Op, typename T>
-struct Loop {
-  static PIPEC_INLINE void Run(const T* x, T* y, int64_t n) {
+void Loop(const void* x, void* y, int64_t n) {
+  const T* from = static_cast<const T*>(x);
+  T* to = static_cast<T*>(y);
 #pragma GCC ivdep  // y may be x itself, which no step of the loop notices
-    for (int64_t i = 0; i < n; ++i) y[i] = Op::Of(x[i]);
-  }
-};
+  for (int64_t i = 0; i < n; ++i) to[i] = Op::Of(from[i]);
+}
 
 template <typename Op>
 absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec) {
   RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 1, .max_inputs = 1}));
   const TensorType& type = spec.inputs[0].type;
-  const auto loop =
-      ForType<ElementKernel::Loop>(typename Op::Types(), type.dtype, [](auto t) -> ElementKernel::Loop {
-        using T = typename decltype(t)::type;
-        return [](const void* x, void* y, int64_t n) {
-          CallVectorised<Loop<Op, T>>(static_cast<const T*>(x), static_cast<T*>(y), n);
-        };
-      });
+  const auto loop = ForType<ElementKernel::Loop>(
+      typename Op::Types(), type.dtype,
+      [](auto t) -> ElementKernel::Loop { return Loop<Op, typename decltype(t)::type>; });
   if (loop == nullptr) return NoKernelFor(spec, type.dtype);
   RETURN_IF_ERROR(CheckOutput(spec, 0, type));
   const int64_t bytes = SizeOf(type.dtype);

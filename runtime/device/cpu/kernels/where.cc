@@ -8,31 +8,26 @@
 #include "runtime/device/cpu/kernels/element_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/typed.h"
-#include "runtime/device/cpu/kernels/vector_loop.h"
 
 namespace pipec::cpu {
 namespace {
 
 // kSteps: bit k is 1 if a step of the loop moves in operand k, 0 if that operand stays.
 template <typename T, int kSteps>
-struct WhereRun {
-  static PIPEC_INLINE void Run(const bool* condition, const T* x, const T* y, T* result, int64_t n) {
+void WhereRun(const bool* condition, const T* x, const T* y, T* result, int64_t n) {
 #pragma GCC ivdep  // the result may be an operand of its own size, which no step of the loop notices
-    for (int64_t i = 0; i < n; ++i) {
-      const T if_true = x[kSteps & 2 ? i : 0], if_false = y[kSteps & 4 ? i : 0];
-      result[i] = condition[kSteps & 1 ? i : 0] ? if_true : if_false;
-    }
+  for (int64_t i = 0; i < n; ++i) {
+    const T if_true = x[kSteps & 2 ? i : 0], if_false = y[kSteps & 4 ? i : 0];
+    result[i] = condition[kSteps & 1 ? i : 0] ? if_true : if_false;
   }
-};
+}
 
 template <typename T>
 void WhereLoop(const Broadcast<3>& broadcast, const void* const* inputs, void* result) {
   using Run = void (*)(const bool*, const T*, const T*, T*, int64_t);
   // Nothing moves in a single element.
-  static constexpr Run kRuns[8] = {CallVectorised<WhereRun<T, 7>>, CallVectorised<WhereRun<T, 1>>,
-                                   CallVectorised<WhereRun<T, 2>>, CallVectorised<WhereRun<T, 3>>,
-                                   CallVectorised<WhereRun<T, 4>>, CallVectorised<WhereRun<T, 5>>,
-                                   CallVectorised<WhereRun<T, 6>>, CallVectorised<WhereRun<T, 7>>};
+  static constexpr Run kRuns[8] = {WhereRun<T, 7>, WhereRun<T, 1>, WhereRun<T, 2>, WhereRun<T, 3>,
+                                   WhereRun<T, 4>, WhereRun<T, 5>, WhereRun<T, 6>, WhereRun<T, 7>};
   int steps = 0;
   for (int k = 0; k < 3; ++k) steps |= static_cast<int>(broadcast.strides[k][broadcast.rank - 1]) << k;
   const Run run = kRuns[steps];
