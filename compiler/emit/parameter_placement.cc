@@ -38,7 +38,7 @@ absl::StatusOr<ParameterPlacement> PlaceParameters(const Module& module, Paramet
   int64_t bytes = 0;
   const Value* in_memory = nullptr;
   for (const Value* value : module.graph.Values()) {
-    if (value->kind() != ValueKind::kParameter || value->uses().empty()) continue;
+    if (value->kind() != ValueKind::kParameter) continue;
     if (!value->data.bytes && !value->data.file) {
       return absl::FailedPreconditionError(
           absl::StrCat("parameter ", value->name(),
