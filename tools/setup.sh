@@ -16,7 +16,7 @@ packages=(
   g++ cmake ninja-build ccache git python3 python3-venv
   libabsl-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev libzip-dev libxxhash-dev libdnnl-dev
   llvm-14-dev llvm-14-tools zlib1g-dev libtinfo-dev
-  libgtest-dev libgmock-dev libbenchmark-dev
+  libgtest-dev libgmock-dev libbenchmark-dev strace
 )
 
 say() { echo "setup: $*"; }
