@@ -59,21 +59,29 @@ class GreedyLayout {
   // Places `order` one by one, each in the smallest gap that holds it.
   void Place(absl::Span<const int> order, std::vector<int64_t>& offsets) {
     index_.Clear();
+    placed_.clear();
     placed_long_.clear();
+    unsorted_ = 0;
     for (int i : order) {
-      CollectShort(i, offsets);
       GapSearch gaps(Aligned(items_[i].size), bottom_);
-      auto next = placed_short_.begin();
-      for (const Placed& p : placed_long_) {
-        if (p.lower >= items_[i].upper || items_[i].lower >= p.upper) continue;
-        for (; next != placed_short_.end() && *next < p; ++next) gaps.Pass(next->offset, next->end);
-        gaps.Pass(p.offset, p.end);
+      if (long_[i]) {
+        SortPlaced();
+        ForEachInTheWay(i, placed_, [&](const Placed& p) { gaps.Pass(p.offset, p.end); });
+      } else {
+        CollectShort(i, offsets);
+        auto next = placed_short_.begin();
+        ForEachInTheWay(i, placed_long_, [&](const Placed& p) {
+          for (; next != placed_short_.end() && *next < p; ++next) gaps.Pass(next->offset, next->end);
+          gaps.Pass(p.offset, p.end);
+        });
+        for (; next != placed_short_.end(); ++next) gaps.Pass(next->offset, next->end);
       }
-      for (; next != placed_short_.end(); ++next) gaps.Pass(next->offset, next->end);
 
       offsets[i] = gaps.offset();
+      const Placed placed = PlacedAt(i, offsets[i]);
+      placed_.push_back(placed);
+      ++unsorted_;
       if (long_[i]) {
-        const Placed placed = PlacedAt(i, offsets[i]);
         placed_long_.insert(std::lower_bound(placed_long_.begin(), placed_long_.end(), placed), placed);
       } else {
         index_.Place(i);
@@ -91,7 +99,23 @@ class GreedyLayout {
     return {offset, offset + Aligned(items_[i].size), items_[i].lower, items_[i].upper};
   }
 
-  // Fills placed_short_ with what is live with item i, by ascending offset.
+  template <typename Visit>
+  void ForEachInTheWay(int i, const std::vector<Placed>& list, Visit visit) const {
+    const int64_t lower = items_[i].lower, upper = items_[i].upper;
+    for (const Placed& p : list) {
+      if (p.lower < upper && lower < p.upper) visit(p);
+    }
+  }
+
+  // Brings the items placed since the last call into order.
+  void SortPlaced() {
+    const auto fresh = placed_.end() - unsorted_;
+    std::sort(fresh, placed_.end());
+    std::inplace_merge(placed_.begin(), fresh, placed_.end());
+    unsorted_ = 0;
+  }
+
+  // Fills placed_short_ with the short items that are live with item i, by ascending offset.
   void CollectShort(int i, const std::vector<int64_t>& offsets) {
     placed_short_.clear();
     found_.clear();
@@ -102,9 +126,11 @@ class GreedyLayout {
 
   const absl::Span<const MemoryItem> items_;
   TimeIndex index_;
-  // Items that are live together with so many others that all items walk over them, in a list kept sorted;
-  // the others are found by the index and sorted each time.
+  // A long item, during which many others start, walks over all that is placed. A short one asks the index
+  // for the short ones in its way and walks over the long ones only.
   std::vector<char> long_;
+  std::vector<Placed> placed_;  // sorted but for the last unsorted_
+  int unsorted_ = 0;
   std::vector<Placed> placed_long_, placed_short_;
   std::vector<int> found_;
   int64_t bottom_ = 0;

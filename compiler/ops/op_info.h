@@ -20,8 +20,7 @@ enum class Alias : uint8_t {
   kNone,
   kInPlace,    // output 0 may lie where input `alias_input` lies if that dies here and has the same size
   kView,       // output 0 is input 0's memory under another shape: no instruction at all
-  kSameMemory  // every output must lie where its AliasInput lies: accumulators, parameters and optimizer
-               // state
+  kSameMemory  // every output must lie where its AliasInput lies: accumulators, parameters, optimizer state
 };
 
 struct OpInfo {
@@ -44,9 +43,9 @@ absl::Span<const OpInfo> AllOps();
 
 NodeCost CostOf(const Node& node);
 Alias AliasOf(const Node& node);
-// The operand whose memory output `k` takes (kView, kInPlace and kSameMemory). Optimizer ops are (p, g,
-// states..., scale)
-// -> (p', states'...): the gradient has no result, so output k > 0 belongs to operand k + 1.
+// The operand whose memory output `k` takes (kView, kInPlace and kSameMemory). Optimizer ops are
+// (p, g, states..., scale) -> (p', states'...): the gradient has no result, so output k > 0 belongs to
+// operand k + 1.
 int AliasInput(const OpInfo& info, int k);
 
 // The batch axis of output `k`: the row's rule for output 0; the same axis for other outputs that have it; -1
