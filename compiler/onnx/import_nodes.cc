@@ -21,7 +21,7 @@ namespace {
 
 // Functions that call each other, or twice each, must not make a small file an endless graph.
 constexpr int kMaxDepth = 64;
-constexpr int kMaxNodes = 4'000'000;
+constexpr int kMaxNodes = 200'000;
 
 std::string FunctionKey(const std::string& domain, const std::string& name, const std::string& overload) {
   return absl::StrCat(CanonicalDomain(domain), "::", name, overload.empty() ? "" : ":", overload);
