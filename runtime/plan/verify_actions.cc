@@ -1,5 +1,6 @@
 #include "runtime/plan/verify_actions.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -105,7 +106,14 @@ absl::Status CheckList(const RankPlan& p, const google::protobuf::RepeatedPtrFie
       if (action.kind() != plan::F && progress.Next(stage, before) <= m) {
         return bad(absl::StrCat("before its ", plan::ActionKind_Name(before)));
       }
-    } else if (!IsMessage(action.kind()) && !once.insert({stage, action.kind()}).second) {
+    } else if (IsMessage(action.kind())) {
+      const bool forward = action.kind() == plan::SEND_F || action.kind() == plan::RECV_F;
+      const int computed = forward ? progress.Next(stage, plan::F)
+                                   : std::max(progress.Next(stage, plan::B), progress.Next(stage, plan::I));
+      if (IsSend(action.kind()) ? computed <= m : computed > m) {
+        return bad(IsSend(action.kind()) ? "sent before it is made" : "received after it is used");
+      }
+    } else if (!once.insert({stage, action.kind()}).second) {
       return bad("twice");
     }
     for (uint32_t message : action.messages()) {

@@ -1,0 +1,83 @@
+#include "runtime/plan/manifest.h"
+
+#include <string>
+
+#include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace pipec {
+namespace {
+
+using ::testing::HasSubstr;
+
+Manifest Example() {
+  Manifest manifest;
+  manifest.pipec_version = "0.1.0";
+  manifest.model = "m \"quoted\"";
+  manifest.mode = "train";
+  manifest.schedule = "1f1b";
+  manifest.optimizer = "adamw";
+  manifest.ranks = 2;
+  manifest.microbatches = 8;
+  manifest.microbatch_size = 4;
+  manifest.labels = "labels";
+  manifest.inputs = {{"ids", {DType::kInt64, {4, 16}}, 0, 128}};
+  manifest.outputs = {{"logits", {DType::kFloat32, {4, 16, 128}}, 0, 0}};
+  manifest.parameters = {{"w", {DType::kFloat32, {3}}, "parameters/model.safetensors", 128}};
+  manifest.files = {{"rank-000.plan", 12, "0123456789abcdef"}};
+  return manifest;
+}
+
+TEST(Manifest, WhatIsWrittenIsRead) {
+  const std::string json = ToJson(Example());
+  const auto read = ParseManifest(json);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(ToJson(*read), json);
+  EXPECT_EQ(read->batch(), 32);
+  EXPECT_EQ(read->inputs[0].bound, 128);
+  EXPECT_EQ(read->inputs[0].type, (TensorType{DType::kInt64, {4, 16}}));
+}
+
+TEST(Manifest, RefusesWhatIsNoManifest) {
+  struct Case {
+    const char *from, *to, *message;
+  };
+  const Case cases[] = {
+      {"\"format\": 1", "\"format\": 2", "'format'"},
+      {"\"ranks\": 2,", "", "lacks 'ranks'"},
+      {"\"ranks\": 2", "\"ranks\": 0", "'ranks'"},
+      {"\"ranks\": 2", "\"ranks\": 1e30", "'ranks'"},
+      {"\"ranks\": 2", "\"ranks\": 18446744073709551615", "'ranks'"},
+      {"\"ranks\": 2", "\"ranks\": \"2\"", "'ranks'"},
+      {"\"ranks\": 2", "\"ranks\": 2, \"surplus\": 1", "surplus"},
+      {"\"train\"", "\"tarin\"", "'mode'"},
+      {"\"int64\"", "\"int65\"", "dtype"},
+      {"\"batch_axis\": 0", "\"batch_axis\": 5", "'batch_axis'"},
+      {"rank-000.plan", "../rank-000.plan", "leaves the plan"},
+      {"parameters/model", "../model", "leaves the plan"},
+      {"\"shape\": [\n    4", "\"shape\": [\n    -4", "shape"},
+      {"{", "[", "not a JSON object"},
+  };
+  for (const Case& c : cases) {
+    std::string json = ToJson(Example());
+    const size_t at = json.find(c.from);
+    ASSERT_NE(at, std::string::npos) << c.from;
+    json.replace(at, std::string(c.from).size(), c.to);
+    const auto read = ParseManifest(json);
+    EXPECT_FALSE(read.ok()) << c.to;
+    EXPECT_THAT(std::string(read.status().message()), HasSubstr(c.message)) << c.to;
+  }
+  const std::string json = ToJson(Example());
+  for (size_t length = 0; length + 1 < json.size(); ++length)
+    EXPECT_FALSE(ParseManifest(json.substr(0, length)).ok());
+}
+
+// XXH3-64 of nothing and of "abc", from the algorithm's reference implementation.
+TEST(Manifest, HashIsXxh3) {
+  EXPECT_EQ(HashBytes(""), "2d06800538d394c2");
+  EXPECT_EQ(HashBytes("abc"), "78af5f94892f3950");
+}
+
+}  // namespace
+}  // namespace pipec
