@@ -28,6 +28,7 @@ struct PipecFlags {
   bool dry_run = false, json = false, timing = false;
   bool list_ops = false, list_schedules = false, list_passes = false, list_devices = false;
 
+  bool prints_module() const { return !print_level.empty() || !print_after.empty(); }
   bool lists() const { return list_ops || list_schedules || list_passes || list_devices; }
 };
 
@@ -52,11 +53,11 @@ void AddFlags(FlagTable& table, PipecFlags& flags) {
   table.String("report", "FILE.html", &flags.report_file, "one more copy of the plan's report.html", "none");
   table.Group("Look inside");
   table.Choice("print", &flags.print_level, {"model", "training", "staged", "scheduled", "planned"},
-               "print the module at the end of this level", "none");
+               "print the module at the end of this level instead of the report", "none");
   table.Add({.name = "print-after",
              .value = "PASS",
              .default_text = "none",
-             .help = "print the module after this pass; --list-passes names them",
+             .help = "print the module after this pass instead of the report; --list-passes names them",
              .choices = PassNames(),
              .parse = [&flags](absl::string_view text) -> absl::Status {
                flags.print_after = std::string(text);
@@ -82,6 +83,13 @@ absl::Status WriteFile(const std::string& file, const std::string& contents) {
   return absl::OkStatus();
 }
 
+// Whether the module is at its level alone: not on the way to the next, as it is between build-loss and
+// build-update, and between partition-stages and insert-messages.
+bool StillAt(const Module& module, const PassInfo& pass) {
+  if (module.level == Level::kModel && pass.training_only) return false;
+  return module.level >= Level::kStaged || module.stages.empty();
+}
+
 // Runs the pipeline, printing on the way what was asked for.
 absl::Status Lower(const PipecFlags& flags, Module& module, std::ostream& out) {
   std::vector<PassTiming> timings;
@@ -91,7 +99,7 @@ absl::Status Lower(const PipecFlags& flags, Module& module, std::ostream& out) {
   if (flags.timing) options.timings = &timings;
   options.after_pass = [&](const PassInfo& pass, const Module& now) {
     if (flags.print_after == pass.name) out << Print(now);
-    if (flags.print_level == Name(now.level)) at_level = Print(now);
+    if (flags.print_level == Name(now.level) && StillAt(now, pass)) at_level = Print(now);
   };
   RETURN_IF_ERROR(RunPipeline(module, flags.compile.context(), options));
   out << at_level;
@@ -141,8 +149,10 @@ absl::Status Compile(PipecFlags& flags) {
                                                             : ParameterMode::kAuto;
     RETURN_IF_ERROR(WritePlan(*module, flags.compile.model(), directory, mode, html));
   }
-  std::cout << (flags.json ? ReportJson(report) : ReportText(report));
-  if (!flags.json && !flags.dry_run) {
+  if (flags.json) std::cout << ReportJson(report);
+  if (flags.json || flags.prints_module()) return absl::OkStatus();
+  std::cout << ReportText(report);
+  if (!flags.dry_run) {
     std::cout << "\nwrote " << directory << " (timeline: " << directory << "/report.html)\n"
               << NextStep(*module, directory);
   }
