@@ -41,8 +41,6 @@ class Copier {
     return Own(node)->output(value->output_index());
   }
 
-  bool changed() const { return changed_; }
-
  private:
   // The consumer's own copy of `node`: the node itself for the first consumer, in execution order, that asks.
   Node* Own(Node* node) {
@@ -53,13 +51,9 @@ class Copier {
         Value* local = Localize(node->input(i));
         if (local != node->input(i)) node->SetInput(i, local);
       }
-      if (node->next() != consumer_) {
-        graph_.Move(node, consumer_);
-        changed_ = true;
-      }
+      graph_.Move(node, consumer_);
     } else {
       own = Clone(node);
-      changed_ = true;
     }
     own_[node] = own;
     return own;
@@ -81,7 +75,6 @@ class Copier {
   const NodeSet& weight_only_;
   NodeSet& taken_;  // nodes that already belong to a consumer
   absl::flat_hash_map<Node*, Node*> own_;
-  bool changed_ = false;
 };
 
 }  // namespace
@@ -93,7 +86,6 @@ absl::StatusOr<bool> SplitParameterOps(Module& module, const PassContext&) {
   for (const Node* node : nodes) {
     if (IsWeightOnly(*node, weight_only)) weight_only.insert(node);
   }
-  bool changed = false;
   for (Node* consumer : nodes) {
     if (weight_only.contains(consumer)) continue;
     Copier copier(graph, consumer, weight_only, taken);
@@ -101,9 +93,8 @@ absl::StatusOr<bool> SplitParameterOps(Module& module, const PassContext&) {
       Value* local = copier.Localize(consumer->input(i));
       if (local != consumer->input(i)) consumer->SetInput(i, local);
     }
-    changed |= copier.changed();
   }
-  return changed;
+  return graph.Nodes() != nodes;
 }
 
 }  // namespace pipec

@@ -1,0 +1,169 @@
+// The passes of level model, each on the smallest model that shows it, and the whole row on one.
+#include "passes/passes.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/print.h"
+#include "passes/evaluate.h"
+#include "tests/unit/onnx/model_file.h"
+
+namespace pipec {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+bool Apply(PassFunction pass, Module& module) {
+  auto changed = pass(module, {});
+  EXPECT_TRUE(changed.ok()) << changed.status();
+  EXPECT_EQ(VerifyModel(module), absl::OkStatus());
+  return changed.ok() && *changed;
+}
+
+// "Op(a,b)->c Op..." in execution order.
+std::string Nodes(const Module& module) {
+  std::string text;
+  for (const Node* node = module.graph.first_node(); node; node = node->next()) {
+    absl::StrAppend(&text, node->op(), "(");
+    for (const Value* input : node->inputs()) absl::StrAppend(&text, input ? input->name() : "-", ",");
+    text.back() = ')';
+    absl::StrAppend(&text, "->", node->output(0)->name(), " ");
+  }
+  return text;
+}
+
+TEST(EliminateIdentity, KeepsTheNamesOfOutputs) {
+  auto module = Import(Text(R"(g (float[2] x) => (float[2] y, float[2] z) {
+        a = Identity(x)
+        b = Relu(a)
+        y = Identity(b)
+        z = Identity(x)
+      })"));
+  EXPECT_TRUE(Apply(EliminateIdentity, *module));
+  EXPECT_EQ(Nodes(*module), "Relu(x)->y Identity(x)->z ");
+  EXPECT_FALSE(Apply(EliminateIdentity, *module));
+}
+
+TEST(FoldConstants, ComputesMasksButNeverParameters) {
+  auto module = Import(Text(R"(g (float[16,16] x) => (y, t) <float[2] w = {1, 2}, int64[2] shape = {16, 16}> {
+        ones = ConstantOfShape<value = float[1] {1}>(shape)
+        mask = Trilu<upper = 0>(ones)
+        y = Mul(x, mask)
+        t = Neg(w)
+      })"));
+  EXPECT_TRUE(Apply(FoldConstants, *module));
+  EXPECT_EQ(Nodes(*module), "Mul(x,mask)->y Neg(w)->t ");
+  const std::string& bytes = *module->graph.FindValue("mask")->data.bytes;
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 16; ++j) {
+      float value;
+      std::memcpy(&value, bytes.data() + (i * 16 + j) * sizeof(float), sizeof(float));
+      EXPECT_EQ(value, j <= i ? 1 : 0);
+    }
+  }
+}
+
+TEST(FuseTransposeMatmul, GoesIntoEveryProduct) {
+  auto module = Import(Text(R"(g (float[2,3] x, float[3,2] z) => (a, b, c, t)
+      <float[4,3] w = {1,2,3,4,5,6,7,8,9,10,11,12}> {
+        t = Transpose<perm = [1, 0]>(w)
+        a = MatMul(x, t)
+        u = Transpose(z)
+        b = MatMul(u, t)
+        c = MatMul(t, w)
+      })"));
+  EXPECT_TRUE(Apply(FuseTransposeMatmul, *module));
+  EXPECT_EQ(Nodes(*module), "Transpose(w)->t FusedMatMul(x,w)->a FusedMatMul(z,w)->b FusedMatMul(w,w)->c ");
+  EXPECT_EQ(module->graph.outputs[1]->producer()->attributes.Int("trans_a"), 1);
+  EXPECT_EQ(module->graph.outputs[1]->producer()->attributes.Int("trans_b"), 1);
+  EXPECT_EQ(module->graph.outputs[2]->producer()->attributes.Int("trans_b"), 0);
+}
+
+TEST(FuseTransposeMatmul, LeavesOtherPermutations) {
+  auto module = Import(Text(R"(g (float[2,3,4] x, float[2,3,4] z) => (y) {
+        t = Transpose<perm = [2, 1, 0]>(x)
+        u = Transpose<perm = [1, 0, 2]>(z)
+        v = Transpose(u)
+        y = MatMul(t, v)
+      })"));
+  EXPECT_FALSE(Apply(FuseTransposeMatmul, *module));
+}
+
+TEST(SplitParameterOps, OneCopyAConsumerDirectlyBeforeIt) {
+  auto module = Import(Text(R"(g (float[2,2] x) => (c) <float[2,2] w = {1,2,3,4}> {
+        s = Neg(w)
+        t = Exp(s)
+        a = MatMul(x, t)
+        b = MatMul(a, t)
+        c = Add(b, s)
+      })"));
+  EXPECT_TRUE(Apply(SplitParameterOps, *module));
+  EXPECT_EQ(Nodes(*module),
+            "Neg(w)->s Exp(s)->t MatMul(x,t)->a Neg(w)->s_1 Exp(s_1)->t_1 MatMul(a,t_1)->b Neg(w)->s_2 "
+            "Add(b,s_2)->c ");
+  EXPECT_FALSE(Apply(SplitParameterOps, *module));
+}
+
+TEST(EliminateDead, TakesNodesAndConstantsKeepsAndNamesInputsAndParameters) {
+  auto module = Import(Text(R"(g (float[2] x, float[2] unused) => (y)
+      <float[2] w = {1, 2}, float[2] idle = {1, 2}, int64[1] axes = {0}> {
+        y = Add(x, w)
+        d = Exp(y)
+        e = ReduceSum(d, axes)
+      })"));
+  EXPECT_TRUE(Apply(EliminateDead, *module));
+  EXPECT_EQ(Nodes(*module), "Add(x,w)->y ");
+  EXPECT_EQ(module->graph.FindValue("axes"), nullptr);
+  EXPECT_NE(module->graph.FindValue("idle"), nullptr);
+  EXPECT_THAT(Print(*module),
+              AllOf(HasSubstr("no output depends on: unused"), HasSubstr("no output depends on: idle")));
+}
+
+TEST(InferBatchAxis, FollowsTheSamples) {
+  auto module = Import(
+      Text(R"(g (float[N,3,4] x) => (y, s, m) <float[4,5] w = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}> {
+        h = MatMul(x, w)
+        t = Transpose<perm = [1, 0, 2]>(h)
+        y = Relu(t)
+        axes = Constant<value_ints = [0]>()
+        s = ReduceSum(h, axes)
+        m = Exp(h)
+      })"),
+      {.microbatch_size = 2});
+  EXPECT_TRUE(Apply(InferBatchAxis, *module));
+  EXPECT_EQ(module->graph.outputs[0]->batch_axis, 1);
+  EXPECT_EQ(module->graph.outputs[1]->batch_axis, -1);
+  EXPECT_EQ(module->graph.outputs[2]->batch_axis, 0);
+}
+
+TEST(LowerDropout, TrainAndInfer) {
+  const std::string text = Text(R"(g (float[N,4] x) => (y, z) <float r = {0.25}, bool off = {0}> {
+        h = Exp(x)
+        [first] d, mask = Dropout(h, r)
+        y = Neg(d)
+        [second] e = Dropout(h)
+        [third] f = Dropout(e, r, off)
+        z = Neg(f)
+      })");
+  auto train = Import(text, {.microbatch_size = 2});
+  EXPECT_TRUE(Apply(LowerDropout, *train));
+  EXPECT_TRUE(Apply(InferBatchAxis, *train));
+  const Node* first = train->graph.outputs[0]->producer()->input(0)->producer();
+  const Node* second = train->graph.outputs[1]->producer()->input(0)->producer();
+  ASSERT_TRUE(first->Is("Dropout", kPipecDomain) && second->Is("Dropout", kPipecDomain));
+  EXPECT_EQ(first->name(), "first");
+  EXPECT_EQ(first->attributes.Float("ratio"), 0.25f);
+  EXPECT_EQ(second->attributes.Float("ratio"), 0.5f);
+  EXPECT_EQ(first->attributes.Int("batch_axis"), 0);
+  EXPECT_NE(first->attributes.Int("key"), second->attributes.Int("key"));
+  auto infer = Import(text);
+  infer->mode = Mode::kInfer;
+  EXPECT_TRUE(Apply(LowerDropout, *infer));
+  EXPECT_EQ(Nodes(*infer), "Exp(x)->h Neg(h)->y Neg(h)->z ");
+}
+
+}  // namespace
+}  // namespace pipec
