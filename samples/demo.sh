@@ -10,3 +10,11 @@ bash tools/setup.sh
 cmake --preset release -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null
 cmake --build --preset release --target pipec piperun make-model make-data
 bash samples/gpt/run.sh build/demo
+
+# The whole story once more: what was planned, and what happened.
+echo
+sed -n '/^stage  rank/,/^peak memory/p' build/demo/pipec.txt
+echo
+cat build/demo/piperun.txt
+echo
+echo "modelled timeline: build/demo/gpt.plan/report.html; what happened: build/demo/trace.json (open in ui.perfetto.dev)"

@@ -13,6 +13,7 @@ bash tools/setup.sh || exit 1
 cmake --preset "$preset" -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null || exit 1
 cmake --build --preset "$preset" || exit 1
 
+case $preset in asan | tsan) export PIPEC_SLOW=1 ;; esac
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 ctest --preset "$preset" --parallel "$(nproc)" | tee "$log"

@@ -13,5 +13,5 @@ make-data text "$root/samples/gpt/pride_and_prejudice.txt" -o "$out/train.bin" -
 pipec "$out/gpt.onnx" --stages=4 --schedule=1f1b --microbatches=8 -o "$out/gpt.plan" | tee "$out/pipec.txt"
 
 piperun "$out/gpt.plan" --data="$out/train.bin" --tokens=u8 --eval-data="$out/eval.bin" --shuffle \
-  --epochs=4 --lr=3e-3 --lr-schedule=one-cycle --clip-norm=1 --threads=1 \
+  --epochs=5 --lr=3e-3 --lr-schedule=one-cycle --clip-norm=1 --threads=1 \
   --metrics="$out/metrics.jsonl" --trace="$out/trace.json" --export="$out/trained" | tee "$out/piperun.txt"
