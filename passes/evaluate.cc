@@ -84,6 +84,7 @@ absl::StatusOr<std::vector<std::string>> Evaluate(const Node& node,
   const AlignedBytes workspace = NewBytes(kernel->workspace_bytes());
   StepScalars scalars;
   scalars.training = false;
+  scalars.valid_samples = int64_t{1} << 30;  // no sample is padding
   RETURN_IF_ERROR(kernel->Launch(*stream, {sources.data(), results.data(), &scalars, workspace.get()}));
   RETURN_IF_ERROR(stream->Synchronize(absl::InfiniteFuture()));
   std::vector<std::string> contents;
