@@ -30,7 +30,8 @@ bool CalledFromOneDnn() {
 }
 }  // namespace
 
-void* operator new(std::size_t size) {
+// Not inlined: the compiler would find malloc and delete unequal.
+__attribute__((noinline)) void* operator new(std::size_t size) {
   if (counting) {
     counting = false;  // backtrace may allocate
     if (!CalledFromOneDnn()) ++allocations;
@@ -39,8 +40,8 @@ void* operator new(std::size_t size) {
   if (void* memory = std::malloc(size)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+__attribute__((noinline)) void operator delete(void* memory) noexcept { std::free(memory); }
+__attribute__((noinline)) void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace pipec {
 namespace {
