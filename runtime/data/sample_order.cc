@@ -16,7 +16,7 @@ SampleOrder::SampleOrder(int64_t samples, bool shuffle, uint64_t seed, int64_t e
     : samples_(samples),
       shuffle_(shuffle),
       key_(Mix(Mix(seed) ^ static_cast<uint64_t>(epoch))),
-      half_bits_(std::max(1, (std::bit_width(samples_ > 0 ? samples_ - 1 : 0) + 1) / 2)) {}
+      half_bits_(std::max(1, (static_cast<int>(std::bit_width(samples_ > 0 ? samples_ - 1 : 0)) + 1) / 2)) {}
 
 // A Feistel network over 2 half_bits_ bits is a permutation whatever its round function is.
 uint64_t SampleOrder::Permute(uint64_t x) const {

@@ -161,4 +161,4 @@ def schedules(training=True):
 
 
 def main():
-    unittest.main(argv=[sys.argv[0], "-v"])
+    unittest.main(argv=[sys.argv[0], "-v", *sys.argv[1:]])

@@ -1,0 +1,93 @@
+// B24: no schedule may depend on sends that buffer. With a transport whose send returns only once its receive
+// is posted and messages of 64 MB, every schedule completes and computes what it computes otherwise.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/driver/run.h"
+#include "runtime/transport/local/local_transport.h"
+
+namespace pipec {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Silent : public RunObserver {
+ public:
+  void OnNote(absl::string_view) override {}
+  void OnStep(const StepReport&) override {}
+  void OnEvaluation(const EvaluationReport&) override {}
+  void OnProgress(absl::string_view, int64_t, int64_t) override {}
+};
+
+class BlockingSends : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const char* bin = std::getenv("PIPEC_BIN");
+    ASSERT_NE(bin, nullptr) << "PIPEC_BIN names the folder of the tools";
+    bin_ = bin;
+    folder_ = fs::path(::testing::TempDir()) /
+              absl::StrCat("pipec-b24-", ::testing::UnitTest::GetInstance()->random_seed(), "-", getpid());
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void Tool(const std::string& command) {
+    ASSERT_EQ(std::system(absl::StrCat(bin_, "/", command, " >/dev/null 2>&1").c_str()), 0) << command;
+  }
+
+  // The last loss of `steps` steps.
+  double Train(const std::string& plan, int ranks, int steps, bool rendezvous) {
+    LocalHub hub(ranks, {.rendezvous = rendezvous, .rendezvous_limit = absl::Seconds(120)});
+    RunOptions options;
+    options.data = "synthetic";
+    options.steps = steps;
+    Silent silent;
+    auto result = RunPlan(
+        plan, options, [](int) { return MakeCpuDevice(1); }, [&](int rank) { return hub.Connect(rank); },
+        silent);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? *result->last_loss : 0;
+  }
+
+  void Check(const std::string& model, int ranks, int steps, const std::string& flags) {
+    const std::string plan = folder_ / "m.plan";
+    Tool(absl::StrCat("pipec ", model, " -o ", plan, " --stages=", ranks, " ", flags));
+    if (HasFatalFailure()) return;
+    const double buffered = Train(plan, ranks, steps, false);
+    EXPECT_EQ(Train(plan, ranks, steps, true), buffered) << "P=" << ranks << " " << flags;
+    EXPECT_GT(buffered, 0);
+  }
+
+  std::string bin_;
+  fs::path folder_;
+};
+
+TEST_F(BlockingSends, EveryScheduleAndStageCount) {
+  const std::string model = folder_ / "m.onnx";
+  Tool(absl::StrCat("make-model mlp --layers=12 --inputs=8 --hidden=8 --classes=4 --skips --batch=2 -o ",
+                    model));
+  for (const char* schedule : {"gpipe", "1f1b", "interleaved"}) {
+    for (int ranks = 2; ranks <= 5; ++ranks) {
+      for (int microbatches : {ranks, 2 * ranks}) {
+        Check(model, ranks, 2, absl::StrCat("--schedule=", schedule, " --microbatches=", microbatches));
+      }
+    }
+  }
+}
+
+TEST_F(BlockingSends, MessagesOf64Megabytes) {
+  const std::string model = folder_ / "m.onnx";
+  Tool(absl::StrCat("make-model mlp --layers=4 --inputs=1 --hidden=1 --classes=1 --batch=16777216 -o ",
+                    model));
+  Check(model, 2, 1, "--schedule=interleaved --microbatches=2 --loss=mse");
+  Check(model, 2, 1, "--schedule=1f1b --microbatches=2 --loss=mse");
+}
+
+}  // namespace
+}  // namespace pipec
