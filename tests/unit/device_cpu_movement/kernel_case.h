@@ -44,7 +44,7 @@ inline Operand Absent() { return {{}, {}, false}; }
 template <typename T>
 std::vector<T> Elements(const std::string& bytes) {
   std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
 }
 
