@@ -8,6 +8,7 @@
 #include "compiler/cost/cluster.h"
 #include "compiler/onnx/import.h"
 #include "compiler/schedule/schedule.h"
+#include "passes/evaluate.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -145,6 +146,7 @@ absl::StatusOr<std::unique_ptr<Module>> CompileFlags::Import() {
   }
   import.bound_inputs = inputs_;
   import.allow_missing_weights = allow_missing_weights;
+  import.evaluate = Evaluate;
   ASSIGN_OR_RETURN(import.microbatch_size, Resolve());
   ASSIGN_OR_RETURN(std::unique_ptr<Module> module, ImportModel(model_, import));
   module->mode = context_.options.mode;
