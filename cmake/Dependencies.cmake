@@ -23,6 +23,19 @@ find_package(ONNX 1.22.0 REQUIRED CONFIG PATHS ${pipec_cache}/onnx-1.22.0 NO_DEF
 
 find_package(LLVM 14 REQUIRED CONFIG)
 
+# Accelerators and other hosts: found if present, and `pipec --list-devices` says what was not. Preset cuda insists.
+option(PIPEC_CUDA "stop if the CUDA toolkit or NCCL is missing" OFF)
+if(PIPEC_CUDA)
+  find_package(CUDAToolkit REQUIRED)
+else()
+  find_package(CUDAToolkit QUIET)
+endif()
+find_path(nccl_include nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+if(PIPEC_CUDA AND NOT nccl_include)
+  message(FATAL_ERROR "NCCL is missing: no nccl.h in ${CUDAToolkit_INCLUDE_DIRS} or the system's folders")
+endif()
+find_package(MPI QUIET COMPONENTS CXX)
+
 # The flags every room shares.
 add_library(pipec_options INTERFACE)
 target_compile_options(pipec_options INTERFACE -Wall -Wextra -Wno-sign-compare -Wno-missing-field-initializers)

@@ -88,7 +88,11 @@ std::string ListDevices() {
                           device.source);
   }
   absl::StrAppend(&text, "piperun --device=...\n  cpu      oneDNN and vectorised loops\n",
-                  "  null     no arithmetic\n  missing  cuda (and NCCL, MPI): not in this build\n");
+                  "  null     no arithmetic\n");
+  const auto found = [](bool is_there) { return is_there ? "found" : "missing"; };
+  absl::StrAppend(&text, "not in this version: device cuda, transports nccl and mpi\n  CUDA toolkit ",
+                  found(PIPEC_CUDA_FOUND), ", NCCL ", found(PIPEC_NCCL_FOUND), ", MPI ",
+                  found(PIPEC_MPI_FOUND), "\n");
   return text;
 }
 
