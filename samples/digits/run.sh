@@ -8,10 +8,10 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 PATH=$root/build/release/bin:$PATH
 
-make-model mlp --layers=4 --inputs=64 --hidden=128 --classes=10 --batch=8 --seed="$seed" -o "$out/digits.onnx"
+make-model mlp --layers=4 --inputs=64 --hidden=256 --classes=10 --batch=8 --seed="$seed" -o "$out/digits.onnx"
 make-data digits "$root/samples/digits/digits.csv.gz" -o "$out/train.npz" --eval="$out/eval.npz"
 
 pipec "$out/digits.onnx" --stages=4 --schedule=1f1b --microbatches=4 -o "$out/digits.plan"
 
 piperun "$out/digits.plan" --data="$out/train.npz" --eval-data="$out/eval.npz" --shuffle --seed="$seed" \
-  --epochs=30 --lr=2e-3 --lr-schedule=cosine --threads=1 --metrics="$out/metrics.jsonl"
+  --epochs=60 --lr=3e-3 --weight-decay=0.1 --lr-schedule=cosine --threads=1 --metrics="$out/metrics.jsonl"
