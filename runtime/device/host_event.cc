@@ -9,12 +9,11 @@ void HostEvent::Reset() {
 }
 
 void HostEvent::Complete(absl::Status status) {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (done_) return;
-    done_ = true;
-    status_ = std::move(status);
-  }
+  // Told under the lock: who waits may destroy the event as soon as it can know.
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (done_) return;
+  done_ = true;
+  status_ = std::move(status);
   changed_.notify_all();
 }
 

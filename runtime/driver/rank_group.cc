@@ -11,9 +11,10 @@ RankGroup::RankGroup(int ranks, std::function<void(int, const absl::Status&)> on
 
 RankGroup::~RankGroup() {
   {
-    absl::MutexLock lock(&mutex_);
+    std::lock_guard<std::mutex> lock(mutex_);
     ending_ = true;
   }
+  changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -23,23 +24,22 @@ absl::Status RankGroup::RunOn(int rank, absl::FunctionRef<absl::Status(int)> wor
 }
 
 absl::Status RankGroup::Run(int first, int count, absl::FunctionRef<absl::Status(int)> work) {
-  absl::MutexLock lock(&mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   work_ = &work;
   running_ = count;
   for (int rank = first; rank < first + count; ++rank) has_work_[rank] = 1;
-  auto finished = [this] { return running_ == 0; };
-  mutex_.Await(absl::Condition(&finished));
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return running_ == 0; });
   work_ = nullptr;
   return failure_;
 }
 
 void RankGroup::Loop(int rank) {
-  auto called = [this, rank] { return has_work_[rank] != 0 || ending_; };
   for (;;) {
     const absl::FunctionRef<absl::Status(int)>* work;
     {
-      absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(&called));
+      std::unique_lock<std::mutex> lock(mutex_);
+      changed_.wait(lock, [this, rank] { return has_work_[rank] != 0 || ending_; });
       if (has_work_[rank] == 0) return;
       has_work_[rank] = 0;
       work = work_;
@@ -47,13 +47,13 @@ void RankGroup::Loop(int rank) {
     const absl::Status status = (*work)(rank);
     bool first = false;
     if (!status.ok()) {
-      absl::MutexLock lock(&mutex_);
+      std::lock_guard<std::mutex> lock(mutex_);
       first = failure_.ok();
       if (first) failure_ = status;
     }
     if (first) on_failure_(rank, status);
-    absl::MutexLock lock(&mutex_);
-    --running_;
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (--running_ == 0) changed_.notify_all();
   }
 }
 

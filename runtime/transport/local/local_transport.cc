@@ -1,12 +1,13 @@
 #include "runtime/transport/local/local_transport.h"
 
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "runtime/base/status.h"
 #include "runtime/device/host_event.h"
 
@@ -59,7 +60,8 @@ absl::Status CheckSizes(absl::Span<const Piece> sent, absl::Span<const Piece> re
 struct LocalHub::State {
   int ranks;
   LocalOptions options;
-  absl::Mutex mutex;
+  std::mutex mutex;
+  std::condition_variable changed;  // what a blocking send waits for
   // Stable addresses: a channel lives as long as the hub.
   absl::flat_hash_map<Key, std::unique_ptr<Channel>> channels;
   absl::Status aborted;
@@ -81,7 +83,7 @@ class LocalTransport : public Transport {
   }
 
   void Abort(const absl::Status& status) override {
-    absl::MutexLock lock(&state_.mutex);
+    std::unique_lock<std::mutex> lock(state_.mutex);
     if (!state_.aborted.ok()) return;
     state_.aborted = status;
     for (auto& [key, channel] : state_.channels) {
@@ -90,6 +92,7 @@ class LocalTransport : public Transport {
         if (end->done != nullptr) std::exchange(end->done, nullptr)->Complete(status);
       }
     }
+    state_.changed.notify_all();
   }
 
  private:
@@ -105,7 +108,7 @@ class LocalTransport : public Transport {
     }
     Channel* channel;
     {
-      absl::MutexLock lock(&state_.mutex);
+      std::unique_lock<std::mutex> lock(state_.mutex);
       if (!state_.aborted.ok()) return state_.aborted;
       std::unique_ptr<Channel>& entry = state_.channels[key];
       if (entry == nullptr) entry = std::make_unique<Channel>();
@@ -117,8 +120,9 @@ class LocalTransport : public Transport {
       }
       (channel->*mine).pieces.assign(pieces.begin(), pieces.end());
       (channel->*mine).done = event;
-      if ((channel->*other).done == nullptr) return WaitForReceive(channel, mine);
+      if ((channel->*other).done == nullptr) return WaitForReceive(channel, mine, lock);
       channel->copying = true;
+      state_.changed.notify_all();
     }
     absl::Status status = CheckSizes(channel->send.pieces, channel->receive.pieces, key);
     for (size_t i = 0; status.ok() && i < channel->send.pieces.size(); ++i) {
@@ -129,7 +133,7 @@ class LocalTransport : public Transport {
     HostEvent *sent, *received;
     {
       // Free for the next message before anybody can learn that this one is done.
-      absl::MutexLock lock(&state_.mutex);
+      std::unique_lock<std::mutex> lock(state_.mutex);
       sent = std::exchange(channel->send.done, nullptr);
       received = std::exchange(channel->receive.done, nullptr);
       channel->copying = false;
@@ -139,14 +143,14 @@ class LocalTransport : public Transport {
     return absl::OkStatus();
   }
 
-  // Called with the mutex held. In rendezvous mode a send stays here until its receive came (which then took
-  // both ends).
-  absl::Status WaitForReceive(Channel* channel, End Channel::*mine) {
+  // In rendezvous mode a send stays here until its receive came (which then took both ends).
+  absl::Status WaitForReceive(Channel* channel, End Channel::*mine, std::unique_lock<std::mutex>& lock) {
     if (!state_.options.rendezvous || mine != &Channel::send) return absl::OkStatus();
-    auto came = [this, channel] {
+    const auto limit = absl::ToChronoTime(absl::Now() + state_.options.rendezvous_limit);
+    const bool came = state_.changed.wait_until(lock, limit, [this, channel] {
       return channel->copying || channel->send.done == nullptr || !state_.aborted.ok();
-    };
-    if (!state_.mutex.AwaitWithTimeout(absl::Condition(&came), state_.options.rendezvous_limit)) {
+    });
+    if (!came) {
       channel->send.done = nullptr;
       return absl::DeadlineExceededError("no receive was posted for a blocking send");
     }

@@ -9,13 +9,14 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/unit/support/scratch.h"
 
 namespace pipec {
 namespace {
 
 using ::testing::HasSubstr;
 
-std::string Path(const std::string& name) { return ::testing::TempDir() + "/" + name; }
+using testing::ScratchPath;
 
 std::string FileWith(const std::string& json, const std::string& buffer) {
   const uint64_t length = json.size();
@@ -25,7 +26,7 @@ std::string FileWith(const std::string& json, const std::string& buffer) {
 }
 
 absl::Status OpenBytes(const std::string& bytes) {
-  const std::string path = Path("probe.safetensors");
+  const std::string path = ScratchPath("probe.safetensors");
   std::ofstream(path, std::ios::binary) << bytes;
   return SafetensorsFile::Open(path).status();
 }
@@ -36,7 +37,7 @@ TEST(Safetensors, WhatIsWrittenIsRead) {
                                                   {"empty", {DType::kBFloat16, {0, 3}}},
                                                   {"flags", {DType::kBool, {3}}}};
   const std::string buffer = std::string("0123456789abcdef") + "ABCDEFGH" + "xyz";
-  const std::string path = Path("round.safetensors");
+  const std::string path = ScratchPath("round.safetensors");
   {
     auto writer = SafetensorsWriter::Create(path, tensors, {{"step", "7"}});
     ASSERT_TRUE(writer.ok()) << writer.status();
@@ -64,7 +65,7 @@ TEST(Safetensors, WhatIsWrittenIsRead) {
 }
 
 TEST(Safetensors, UnfinishedOrWrongWritesLeaveNothing) {
-  const std::string path = Path("unfinished.safetensors");
+  const std::string path = ScratchPath("unfinished.safetensors");
   std::filesystem::remove(path);
   {
     auto writer = SafetensorsWriter::Create(path, {{"a", {DType::kFloat32, {2}}}});
@@ -72,7 +73,7 @@ TEST(Safetensors, UnfinishedOrWrongWritesLeaveNothing) {
     ASSERT_TRUE(writer->Append("1234").ok());
     EXPECT_FALSE(writer->Finish().ok());
   }
-  for (const auto& entry : std::filesystem::directory_iterator(::testing::TempDir())) {
+  for (const auto& entry : std::filesystem::directory_iterator(ScratchPath(""))) {
     EXPECT_THAT(entry.path().filename().string(), ::testing::Not(HasSubstr("unfinished")));
   }
 }
@@ -80,7 +81,7 @@ TEST(Safetensors, UnfinishedOrWrongWritesLeaveNothing) {
 TEST(Safetensors, AFullDiskIsAnErrorAndLeavesNothing) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
   // The temporary file's name is the path and a suffix: a link there leads to the full device.
-  const std::string path = Path("full.safetensors");
+  const std::string path = ScratchPath("full.safetensors");
   const std::string temporary = path + ".tmp." + std::to_string(getpid());
   std::filesystem::remove(temporary);
   std::filesystem::create_symlink("/dev/full", temporary);

@@ -12,6 +12,7 @@
 #include "runtime/data/npy.h"
 #include "runtime/data/npz.h"
 #include "runtime/data/sample_order.h"
+#include "tests/unit/support/scratch.h"
 
 namespace pipec {
 namespace {
@@ -20,7 +21,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::string Path(const std::string& name) { return ::testing::TempDir() + "/data_" + name; }
+std::string Path(const std::string& name) { return testing::ScratchPath(name); }
 
 template <typename T>
 HostArray Array(DType dtype, const Shape& shape, const std::vector<T>& values) {

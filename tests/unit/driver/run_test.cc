@@ -19,6 +19,7 @@
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/transport/local/local_transport.h"
 #include "tests/unit/support/linear_plan.h"
+#include "tests/unit/support/scratch.h"
 
 namespace pipec {
 namespace {
@@ -28,7 +29,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::LinearShape;
 
-std::string Path(const std::string& name) { return ::testing::TempDir() + "/run_" + name; }
+std::string Path(const std::string& name) { return testing::ScratchPath(name); }
 
 std::string Contents(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

@@ -14,6 +14,7 @@
 #include "runtime/plan/load.h"
 #include "runtime/transport/local/local_transport.h"
 #include "tests/unit/support/linear_plan.h"
+#include "tests/unit/support/scratch.h"
 
 namespace pipec {
 namespace {
@@ -27,7 +28,7 @@ using testing::WriteLinearPlan;
 
 constexpr uint64_t kHuge = ~uint64_t{0} - 63;
 
-std::string Directory() { return ::testing::TempDir() + "/verify_plan"; }
+std::string Directory() { return testing::ScratchPath("plan"); }
 
 TEST(VerifyRankPlan, TakesSoundPlans) {
   for (int ranks : {1, 2}) {

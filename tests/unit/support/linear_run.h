@@ -78,8 +78,9 @@ struct LinearRank {
 struct LinearResult {
   absl::Status status;
   std::vector<double> losses, norms;
-  std::vector<float> parameters;  // W0, W1
-  std::vector<StepResult> last;   // by rank
+  std::vector<float> parameters;   // W0, W1
+  std::vector<StepResult> last;    // by rank; its names are the executor's and gone
+  std::vector<std::string> nodes;  // StepResult::first.node of each
 };
 
 struct LinearOptions {
@@ -98,6 +99,7 @@ inline LinearResult RunLinear(const LinearShape& shape, const std::string& direc
   LocalHub hub(shape.ranks, options.local);
   LinearResult result;
   result.last.resize(shape.ranks);
+  result.nodes.resize(shape.ranks);
   result.parameters.resize(LinearParameters(shape).size());
   std::vector<LinearRank> ranks(shape.ranks);
   std::vector<absl::Status> statuses(shape.ranks);
@@ -122,6 +124,7 @@ inline LinearResult RunLinear(const LinearShape& shape, const std::string& direc
       auto done = rank.executor->Run(StepKind::kTrain, scalars, {rank.inputs, {}});
       if (!done.ok()) return done.status();
       result.last[r] = *done;
+      result.nodes[r] = std::string(done->first.node);
       if (r == 0) {
         result.losses.push_back(*rank.executor->ReadScalar(rank_plan.loss()));
         result.norms.push_back(*rank.executor->ReadScalar(rank_plan.gradient_norm()));
