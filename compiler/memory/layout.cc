@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <tuple>
 
 #include "compiler/memory/time_index.h"
@@ -40,20 +41,11 @@ class GapSearch {
 
 class GreedyLayout {
  public:
-  // `members`: the items that Place gets, in any order.
-  GreedyLayout(absl::Span<const MemoryItem> items, absl::Span<const int> members)
-      : items_(items), index_(items, members), long_(items.size(), false) {
+  // `members`: the items that Place gets, in any order. All will lie at `bottom` or above.
+  GreedyLayout(absl::Span<const MemoryItem> items, absl::Span<const int> members, int64_t bottom)
+      : items_(items), index_(items, members), long_(items.size(), false), bottom_(bottom) {
     const double log = std::log2(members.size() + 1);
     for (int i : members) long_[i] = index_.StartsDuring(i) * log > members.size();
-  }
-
-  // Items that live all the time lie at the bottom, in their order, whatever the rest does: no layout loses
-  // by that.
-  void StackPermanent(absl::Span<const int> permanent, std::vector<int64_t>& offsets) {
-    for (int i : permanent) {
-      offsets[i] = bottom_;
-      bottom_ += Aligned(items_[i].size);
-    }
   }
 
   // Places `order` one by one, each in the smallest gap that holds it.
@@ -133,7 +125,7 @@ class GreedyLayout {
   int unsorted_ = 0;
   std::vector<Placed> placed_long_, placed_short_;
   std::vector<int> found_;
-  int64_t bottom_ = 0;
+  const int64_t bottom_;
 };
 
 int64_t Peak(absl::Span<const MemoryItem> items, const std::vector<int64_t>& offsets) {
@@ -142,38 +134,12 @@ int64_t Peak(absl::Span<const MemoryItem> items, const std::vector<int64_t>& off
   return peak;
 }
 
-}  // namespace
-
-int64_t MemoryLowerBound(absl::Span<const MemoryItem> items) {
-  std::vector<std::pair<int64_t, int64_t>> changes;  // time, bytes; at one time what ends comes first
-  for (const MemoryItem& item : items) {
-    if (!Live(item)) continue;
-    changes.push_back({item.lower, Aligned(item.size)});
-    changes.push_back({item.upper, -Aligned(item.size)});
-  }
-  std::sort(changes.begin(), changes.end());
-  int64_t live = 0, most = 0;
-  for (const auto& [time, bytes] : changes) most = std::max(most, live += bytes);
-  return most;
-}
-
-MemoryLayout SolveLayout(absl::Span<const MemoryItem> items) {
-  int64_t begin = std::numeric_limits<int64_t>::max(), end = std::numeric_limits<int64_t>::min();
-  for (const MemoryItem& item : items) {
-    if (!Live(item)) continue;
-    begin = std::min(begin, item.lower);
-    end = std::max(end, item.upper);
-  }
-  std::vector<int> permanent, order;
-  for (int i = 0; i < static_cast<int>(items.size()); ++i) {
-    if (!Live(items[i]) || items[i].size == 0) continue;  // in nobody's way: offset 0
-    (items[i].lower == begin && items[i].upper == end ? permanent : order).push_back(i);
-  }
-
-  GreedyLayout greedy(items, order);
-  std::vector<int64_t> offsets(items.size(), 0);
-  greedy.StackPermanent(permanent, offsets);
-  const int64_t bound = MemoryLowerBound(items);
+// The best of four orders, at `bottom` and above.
+std::vector<int64_t> SolveGreedily(absl::Span<const MemoryItem> items, int64_t bottom) {
+  std::vector<int> order(items.size());
+  std::iota(order.begin(), order.end(), 0);
+  GreedyLayout greedy(items, order, bottom);
+  const int64_t bound = bottom + MemoryLowerBound(items);
   auto width = [&](int i) { return static_cast<double>(items[i].upper - items[i].lower); };
   auto size = [&](int i) { return static_cast<double>(items[i].size); };
   auto area = [&](int i) { return size(i) * width(i); };
@@ -185,7 +151,8 @@ MemoryLayout SolveLayout(absl::Span<const MemoryItem> items) {
     });
   };
 
-  MemoryLayout best;
+  std::vector<int64_t> offsets(items.size(), 0), best;
+  int64_t best_peak = 0;
   for (int round = 0; round < 4; ++round) {
     switch (round) {
       case 0:
@@ -203,10 +170,109 @@ MemoryLayout SolveLayout(absl::Span<const MemoryItem> items) {
     }
     greedy.Place(order, offsets);
     const int64_t peak = Peak(items, offsets);
-    if (round == 0 || peak < best.peak) best = {offsets, peak};
-    if (best.peak == bound) break;
+    if (round == 0 || peak < best_peak) {
+      best = offsets;
+      best_peak = peak;
+    }
+    if (best_peak == bound) break;
   }
   return best;
+}
+
+// Takes a problem apart along time. What lives all the time of a component lies at its bottom, in the given
+// order, whatever the rest does: no layout loses by that. What is left may fall into components that share no
+// time, each solved by itself.
+class LayoutByComponent {
+ public:
+  LayoutByComponent(absl::Span<const MemoryItem> items, std::vector<int64_t>& offsets)
+      : items_(items), offsets_(offsets) {}
+
+  // `members` are live and not empty.
+  void Solve(const std::vector<int>& members, int64_t bottom, int depth = 0) {
+    int64_t begin = std::numeric_limits<int64_t>::max(), end = std::numeric_limits<int64_t>::min();
+    for (int i : members) {
+      begin = std::min(begin, items_[i].lower);
+      end = std::max(end, items_[i].upper);
+    }
+    std::vector<int> rest;
+    for (int i : members) {
+      if (items_[i].lower == begin && items_[i].upper == end) {
+        offsets_[i] = bottom;
+        bottom += Aligned(items_[i].size);
+      } else {
+        rest.push_back(i);
+      }
+    }
+    const std::vector<std::vector<int>> components = Split(rest);
+    const bool splits = components.size() > 1 || rest.size() < members.size();
+    for (const std::vector<int>& component : components) {
+      if (splits && depth < kMaxDepth) {
+        Solve(component, bottom, depth + 1);
+      } else {
+        Greedy(component, bottom);
+      }
+    }
+  }
+
+ private:
+  // Components may lie in each other like Russian dolls; what lies deeper is placed as it comes.
+  static constexpr int kMaxDepth = 8;
+
+  // By time; each in the order of `members`.
+  std::vector<std::vector<int>> Split(const std::vector<int>& members) const {
+    std::vector<int> by_lower = members;
+    std::sort(by_lower.begin(), by_lower.end(),
+              [&](int a, int b) { return items_[a].lower < items_[b].lower; });
+    std::vector<int64_t> starts;
+    int64_t end = std::numeric_limits<int64_t>::min();
+    for (int i : by_lower) {
+      if (items_[i].lower >= end) starts.push_back(items_[i].lower);
+      end = std::max(end, items_[i].upper);
+    }
+    std::vector<std::vector<int>> components(starts.size());
+    for (int i : members) {
+      const auto after = std::upper_bound(starts.begin(), starts.end(), items_[i].lower);
+      components[after - starts.begin() - 1].push_back(i);
+    }
+    return components;
+  }
+
+  void Greedy(const std::vector<int>& component, int64_t bottom) {
+    std::vector<MemoryItem> own;
+    for (int i : component) own.push_back(items_[i]);
+    const std::vector<int64_t> found = SolveGreedily(own, bottom);
+    for (size_t k = 0; k < component.size(); ++k) offsets_[component[k]] = found[k];
+  }
+
+  const absl::Span<const MemoryItem> items_;
+  std::vector<int64_t>& offsets_;
+};
+
+}  // namespace
+
+int64_t MemoryLowerBound(absl::Span<const MemoryItem> items) {
+  std::vector<std::pair<int64_t, int64_t>> changes;  // time, bytes; at one time what ends comes first
+  for (const MemoryItem& item : items) {
+    if (!Live(item)) continue;
+    changes.push_back({item.lower, Aligned(item.size)});
+    changes.push_back({item.upper, -Aligned(item.size)});
+  }
+  std::sort(changes.begin(), changes.end());
+  int64_t live = 0, most = 0;
+  for (const auto& [time, bytes] : changes) most = std::max(most, live += bytes);
+  return most;
+}
+
+MemoryLayout SolveLayout(absl::Span<const MemoryItem> items) {
+  std::vector<int> members;
+  for (int i = 0; i < static_cast<int>(items.size()); ++i) {
+    if (Live(items[i]) && items[i].size > 0) members.push_back(i);  // others are in nobody's way: offset 0
+  }
+  MemoryLayout layout;
+  layout.offsets.resize(items.size(), 0);
+  LayoutByComponent(items, layout.offsets).Solve(members, 0);
+  layout.peak = Peak(items, layout.offsets);
+  return layout;
 }
 
 }  // namespace pipec

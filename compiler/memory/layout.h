@@ -26,7 +26,8 @@ struct MemoryLayout {
 // The largest sum of live bytes (sizes rounded up to the alignment): no layout is smaller.
 int64_t MemoryLowerBound(absl::Span<const MemoryItem> items);
 
-// Greedy best fit over several orders (size, area, start, width); keeps the best.
+// Takes apart what shares no time; each part by greedy best fit over several orders (size, area, start, width),
+// the best of which it keeps.
 MemoryLayout SolveLayout(absl::Span<const MemoryItem> items);
 
 // Independent of the solver: refuses two live items that overlap, a misaligned or negative offset, a wrong peak.
