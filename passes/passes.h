@@ -11,6 +11,7 @@ absl::StatusOr<bool> FoldConstants(Module& module, const PassContext& context);
 absl::StatusOr<bool> EliminateDead(Module& module, const PassContext& context);
 absl::StatusOr<bool> FuseTransposeMatmul(Module& module, const PassContext& context);
 absl::StatusOr<bool> SplitParameterOps(Module& module, const PassContext& context);
+absl::StatusOr<bool> CopyOutputs(Module& module, const PassContext& context);
 absl::StatusOr<bool> InferBatchAxis(Module& module, const PassContext& context);
 absl::StatusOr<bool> LowerDropout(Module& module, const PassContext& context);
 

@@ -20,6 +20,8 @@ constexpr PassInfo kPasses[] = {
      "before the cut, as every change of arithmetic, and before gradients, which then need no transposes either"},
     {"split-parameter-ops", SplitParameterOps, kModel, kModel, false,
      "after fusion took most of them away; before gradients, which count the uses of a parameter"},
+    {"copy-outputs", CopyOutputs, kModel, kModel, false,
+     "after folding and splitting, which decide what is a constant; before the batch axis, which copies have too"},
     {"infer-batch-axis", InferBatchAxis, kModel, kModel, false,
      "on the final forward graph; the loss and dropout need it"},
     {"build-loss", BuildLoss, kModel, kModel, true, "the last forward nodes; gradients start from it"},

@@ -19,7 +19,8 @@ bool IsLabels(const Use& use, int64_t& classes) {
 }
 
 ManifestPort PortOf(const Value& value) {
-  ManifestPort port{value.name(), value.type, value.batch_axis, 0};
+  ManifestPort port{value.output_name.empty() ? value.name() : value.output_name, value.type,
+                    value.batch_axis, 0};
   if (IsFloat(value.type.dtype) || value.type.dtype == DType::kBool) return port;
   for (const Use& use : value.uses()) {
     int64_t bound = 0;

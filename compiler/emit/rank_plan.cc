@@ -295,7 +295,7 @@ class Writer {
     for (const Value* value : module_.graph.outputs) {
       if (!value->producer() || RankOf(value->producer()->stage) != rank_) continue;
       plan::Port& port = *out_.add_outputs();
-      port.set_name(value->name());
+      port.set_name(value->output_name.empty() ? value->name() : value->output_name);
       port.set_tensor(TensorOf(value));
     }
   }

@@ -71,6 +71,8 @@ class Value {
   TensorType type;
   // Which axis counts the samples of the microbatch, or -1: the same for every sample, or not known.
   int batch_axis = -1;
+  // What an output of the model is called outside, if its own name is another value's; "": its name.
+  std::string output_name;
   // Only for kParameter and kConstant. A model made for planning only has parameters without data.
   TensorData data;
 

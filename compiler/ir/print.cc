@@ -104,7 +104,10 @@ void PrintGraph(const Module& module, std::string& out) {
   for (const Node* node = module.graph.first_node(); node; node = node->next()) {
     out.append(Print(*node, module.level >= Level::kStaged));
   }
-  for (const Value* value : module.graph.outputs) absl::StrAppend(&out, "output ", value->name(), "\n");
+  for (const Value* value : module.graph.outputs) {
+    absl::StrAppend(&out, "output ", value->name(),
+                    value->output_name.empty() ? "" : absl::StrCat(" as ", value->output_name), "\n");
+  }
 }
 
 void PrintTraining(const Training& training, std::string& out) {
