@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "compiler/partition/solve.h"
 #include "compiler/schedule/schedule.h"
 #include "passes/passes.h"
@@ -117,9 +118,11 @@ absl::StatusOr<std::vector<int>> CutAt(const Module& module, const StageItems& i
 }
 
 absl::Status Explain(const absl::Status& status, const CompileOptions& options, int virtual_stages) {
-  const std::string asked = absl::StrCat(
-      "cannot cut into ", options.ranks * virtual_stages, " stages (--stages=", options.ranks,
-      virtual_stages > 1 ? absl::StrCat(" --virtual-stages=", virtual_stages) : "", "): ", status.message());
+  const std::string what = absl::StrCat("cannot cut into ", options.ranks * virtual_stages, " stages");
+  const std::string asked =
+      absl::StrCat(what, " (--stages=", options.ranks,
+                   virtual_stages > 1 ? absl::StrCat(" --virtual-stages=", virtual_stages) : "",
+                   "): ", absl::StripPrefix(status.message(), absl::StrCat(what, ", ")));
   if (status.code() != absl::StatusCode::kResourceExhausted) return absl::Status(status.code(), asked);
   return absl::ResourceExhaustedError(
       absl::StrCat(asked,

@@ -101,6 +101,15 @@ void CompileFlags::AddTo(FlagTable& table) {
                ? absl::OkStatus()
                : absl::InvalidArgumentError("--label-smoothing: must be at most 1");
   });
+  table.Check([this] {
+    const bool for_classes = context_.options.label_smoothing > 0 ||
+                             context_.options.ignore_index != CompileOptions().ignore_index;
+    return !for_classes || loss_ == "auto" || loss_ == "cross-entropy"
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError(absl::StrCat(
+                     "--label-smoothing and --ignore-index belong to --loss=cross-entropy, not to --loss=",
+                     loss_));
+  });
 }
 
 absl::StatusOr<int64_t> CompileFlags::Resolve() {

@@ -1,13 +1,12 @@
 // pipec-opt: runs single passes over a model and prints the result: what the tests of passes look at.
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/ir/print.h"
 #include "compiler/ir/verify.h"
 #include "compiler/onnx/export.h"
 #include "passes/pass_manager.h"
+#include "runtime/base/atomic_file.h"
 #include "runtime/base/status.h"
 #include "tools/compile_flags.h"
 #include "tools/support/flags.h"
@@ -19,11 +18,7 @@ absl::Status EmitOnnx(const Module& module, const std::string& directory) {
   ASSIGN_OR_RETURN(const std::string bytes, ExportModule(module));
   std::error_code ignored;
   std::filesystem::create_directories(directory, ignored);
-  const std::string file = directory + "/model.onnx";
-  std::ofstream out(file, std::ios::binary);
-  out << bytes;
-  if (!out.flush()) return absl::UnavailableError(absl::StrCat("cannot write ", file));
-  return absl::OkStatus();
+  return WriteFileAtomically(directory + "/model.onnx", bytes);
 }
 
 int Main(int argc, char** argv) {
@@ -50,7 +45,7 @@ int Main(int argc, char** argv) {
     return emit_directory.empty() ? absl::OkStatus() : EmitOnnx(*module, emit_directory);
   };
   if (absl::Status status = run(); !status.ok()) return Refuse("pipec-opt", status);
-  return kExitDone;
+  return Done("pipec-opt");
 }
 
 }  // namespace

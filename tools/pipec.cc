@@ -1,6 +1,5 @@
 // pipec: cuts an ONNX model into pipeline stages and writes the plan that piperun executes.
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <optional>
 
@@ -11,6 +10,7 @@
 #include "compiler/ir/print.h"
 #include "compiler/report/report.h"
 #include "passes/pass_manager.h"
+#include "runtime/base/atomic_file.h"
 #include "runtime/base/status.h"
 #include "tools/compile_flags.h"
 #include "tools/lists.h"
@@ -67,20 +67,20 @@ void AddFlags(FlagTable& table, PipecFlags& flags) {
              }});
   table.OnOff("timing", &flags.timing, "print how long each pass took");
   table.List("disable-pass", "NAME,...", &flags.disabled, "leave these passes out");
+  table.Check([&flags]() -> absl::Status {
+    for (const std::string& name : flags.disabled) {
+      if (FindPass(name)) continue;
+      return absl::InvalidArgumentError(absl::StrCat("--disable-pass: '", name, "' is no pass; valid are ",
+                                                     absl::StrJoin(PassNames(), ", ")));
+    }
+    return absl::OkStatus();
+  });
   table.OnOff("list-ops", &flags.list_ops,
               "operators with their opsets, kernels and gradients; --json for machines");
   table.OnOff("list-schedules", &flags.list_schedules, "schedules");
   table.OnOff("list-passes", &flags.list_passes, "passes in their order");
   table.OnOff("list-devices", &flags.list_devices, "devices to plan for and to run on");
   table.Check([&flags] { return flags.lists() ? absl::OkStatus() : flags.compile.RequireModel(); });
-}
-
-// Contents to a file beside the plan; an error names the file.
-absl::Status WriteFile(const std::string& file, const std::string& contents) {
-  std::ofstream out(file, std::ios::binary);
-  out << contents;
-  if (!out.flush()) return absl::UnavailableError(absl::StrCat("cannot write ", file));
-  return absl::OkStatus();
 }
 
 // Whether the module is at its level alone: not on the way to the next, as it is between build-loss and
@@ -138,11 +138,19 @@ absl::Status Compile(PipecFlags& flags) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, flags.compile.Import());
   RETURN_IF_ERROR(Lower(flags, *module, flags.json ? std::cerr : std::cout));
 
+  if (module->level < Level::kPlanned) {
+    if (flags.prints_module()) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("without the passes of --disable-pass the module ends at level ", Name(module->level),
+                     ", of which there is no plan; --print=", Name(module->level), " prints it"));
+  }
   const Report report = MakeReport(*module, flags.compile.context().options.cluster);
   const std::string html = ReportHtml(*module, report);
-  if (!flags.schedule_file.empty()) RETURN_IF_ERROR(WriteFile(flags.schedule_file, ToCsv(module->schedule)));
-  if (!flags.trace_file.empty()) RETURN_IF_ERROR(WriteFile(flags.trace_file, ModelledTrace(*module)));
-  if (!flags.report_file.empty()) RETURN_IF_ERROR(WriteFile(flags.report_file, html));
+  if (!flags.schedule_file.empty())
+    RETURN_IF_ERROR(WriteFileAtomically(flags.schedule_file, ToCsv(module->schedule)));
+  if (!flags.trace_file.empty())
+    RETURN_IF_ERROR(WriteFileAtomically(flags.trace_file, ModelledTrace(*module)));
+  if (!flags.report_file.empty()) RETURN_IF_ERROR(WriteFileAtomically(flags.report_file, html));
   if (!flags.dry_run) {
     const ParameterMode mode = flags.parameters == "copy"   ? ParameterMode::kCopy
                                : flags.parameters == "link" ? ParameterMode::kLink
@@ -169,9 +177,9 @@ int Main(int argc, char** argv) {
   if (flags.list_schedules) std::cout << ListSchedules();
   if (flags.list_passes) std::cout << ListPasses();
   if (flags.list_devices) std::cout << ListDevices();
-  if (flags.lists()) return kExitDone;
+  if (flags.lists()) return Done("pipec");
   if (absl::Status status = Compile(flags); !status.ok()) return Refuse("pipec", status);
-  return kExitDone;
+  return Done("pipec");
 }
 
 }  // namespace

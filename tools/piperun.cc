@@ -119,7 +119,7 @@ int Main(int argc, char** argv) {
     const absl::Status status = CheckPlan(flags.plan);
     if (!status.ok()) return Refuse("piperun", status);
     std::cout << flags.plan << ": the plan is sound\n";
-    return kExitDone;
+    return Done("piperun");
   }
   std::signal(SIGINT, StopAfterStep);
   std::signal(SIGTERM, StopAfterStep);
@@ -130,7 +130,7 @@ int Main(int argc, char** argv) {
   } else {
     PrintText(flags, *result);
   }
-  return kExitDone;
+  return Done("piperun");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tools/run_flags.h"
 
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -18,20 +19,23 @@ Flag Setting(std::string name, PerParameter* target, std::string default_text, s
           .parse = [target](absl::string_view text) { return AddSetting(text, target); }};
 }
 
-// A number that has no default of its own.
+// A number in [least, below) that has no default of its own.
 template <typename T>
 Flag Number(std::string name, std::string value, T least, std::optional<T>* target, std::string default_text,
-            std::string help) {
+            std::string help, double below = std::numeric_limits<double>::infinity()) {
   return {
       .name = std::move(name),
       .value = std::move(value),
       .default_text = std::move(default_text),
       .help = std::move(help),
-      .parse = [target, least](absl::string_view text) -> absl::Status {
+      .parse = [target, least, below](absl::string_view text) -> absl::Status {
         double number;
         if (!absl::SimpleAtod(text, &number) || !std::isfinite(number) ||
             static_cast<double>(static_cast<T>(number)) != number || number < static_cast<double>(least)) {
           return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not a number from ", least, " on"));
+        }
+        if (number >= below) {
+          return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not below ", below));
         }
         *target = static_cast<T>(number);
         return absl::OkStatus();
@@ -62,7 +66,7 @@ void AddData(FlagTable& table, RunFlags& flags) {
                    absl::StrCat("'", text, "' is not known; valid are u8, u16, u32"));
              }});
   table.Add(Number<int64_t>("steps", "N", 0, &options.steps, "1 epoch", "how many steps to train"));
-  table.Add(Number<double>("epochs", "N", 0, &options.epochs, "1", "how often to go through the data"));
+  table.Add(Number<double>("epochs", "N", 0, &options.epochs, "1", "how often to go through the data", 1e9));
   table.OnOff("shuffle", &options.shuffle, "another order in every epoch, a function of --seed");
   table.Check([&options] {
     return options.steps.has_value() && options.epochs.has_value()
@@ -94,8 +98,8 @@ void AddOptimizer(FlagTable& table, RunFlags& flags) {
   table.Int("warmup-steps", "N", &h.warmup_steps, 0, "steps in which the learning rate rises to its value");
   table.Add(Setting("weight-decay", &h.weight_decay, kDefault, "weight decay, per parameter likewise"));
   table.Add(Number<double>("momentum", "VALUE", 0.0, &h.momentum, "0.9", "momentum, nesterov"));
-  table.Add(Number<double>("beta1", "VALUE", 0.0, &h.beta1, "0.9", "adam, adamw"));
-  table.Add(Number<double>("beta2", "VALUE", 0.0, &h.beta2, "0.999", "adam, adamw"));
+  table.Add(Number<double>("beta1", "VALUE", 0.0, &h.beta1, "0.9", "adam, adamw", 1.0));
+  table.Add(Number<double>("beta2", "VALUE", 0.0, &h.beta2, "0.999", "adam, adamw", 1.0));
   table.Add(Number<double>("eps", "VALUE", 0.0, &h.eps, "1e-8; adagrad 1e-10", "adam, adamw, adagrad"));
   table.Double("clip-norm", "NORM", &h.clip_norm, 0, "scale the gradients down to this global norm", "off");
   table.Double("clip-value", "VALUE", &h.clip_value, 0, "cut every gradient's elements to +-VALUE", "off");

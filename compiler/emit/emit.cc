@@ -4,9 +4,9 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/emit/new_directory.h"
 #include "compiler/emit/rank_plan.h"
 #include "runtime/base/atomic_file.h"
+#include "runtime/base/new_directory.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/load.h"
 

@@ -1,6 +1,7 @@
 #include "runtime/base/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,6 +21,12 @@ absl::Status Failure(absl::string_view what, const std::string& path) {
 }  // namespace
 
 absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
+  struct stat existing;
+  if (lstat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) {
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) return Failure("write", path);
+    return AtomicFile(path, "", fd);
+  }
   std::string temporary = absl::StrCat(path, ".tmp.", getpid());
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return Failure("create", path);
@@ -37,7 +44,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
 AtomicFile::~AtomicFile() {
   if (fd_ < 0) return;
   close(fd_);
-  unlink(temporary_.c_str());
+  if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
 absl::Status AtomicFile::Write(absl::string_view bytes) {
@@ -51,6 +58,9 @@ absl::Status AtomicFile::Write(absl::string_view bytes) {
 }
 
 absl::Status AtomicFile::Commit() {
+  if (temporary_.empty()) {
+    return close(std::exchange(fd_, -1)) == 0 ? absl::OkStatus() : Failure("write", path_);
+  }
   if (fsync(fd_) != 0) return Failure("write", path_);
   // Some file systems report a full disk only here.
   if (close(std::exchange(fd_, -1)) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {

@@ -1,5 +1,5 @@
 // A file that appears whole or not at all: written under a temporary name beside its place, flushed to the
-// disk, renamed.
+// disk, renamed. A device, a pipe or a link that is there already is written into as it is.
 #pragma once
 
 #include <cstdint>

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/mapped_file.h"
+#include "runtime/base/new_directory.h"
 #include "runtime/base/status.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/executor/instruction.h"
@@ -77,10 +78,6 @@ absl::Status WriteFiles(Session& session, const std::string& directory) {
   return writer.Finish();
 }
 
-absl::Status FromError(const std::error_code& error, absl::string_view what, const std::string& path) {
-  return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot ", what, " '", path, "'"));
-}
-
 }  // namespace
 
 absl::Status CheckExportDirectory(const std::string& directory) {
@@ -101,23 +98,9 @@ absl::Status CheckExportDirectory(const std::string& directory) {
 
 absl::Status ExportModel(Session& session, const std::string& directory) {
   RETURN_IF_ERROR(CheckExportDirectory(directory));
-  const std::string path =
-      fs::path(directory).has_filename() ? directory : fs::path(directory).parent_path().string();
-  const std::string fresh = path + ".tmp", old = path + ".old";
-  std::error_code error;
-  fs::remove_all(fresh, error);
-  fs::remove_all(old, error);
-  if (!fs::create_directories(fresh, error)) return FromError(error, "create", directory);
-  absl::Status status = WriteFiles(session, fresh);
-  if (status.ok()) {
-    if (fs::exists(path, error)) fs::rename(path, old, error);
-    if (!error) fs::rename(fresh, path, error);
-    if (error) status = FromError(error, "write", directory);
-  }
-  std::error_code ignored;
-  fs::remove_all(fresh, ignored);
-  if (status.ok()) fs::remove_all(old, ignored);
-  return status;
+  ASSIGN_OR_RETURN(NewDirectory fresh, NewDirectory::Create(directory));
+  RETURN_IF_ERROR(WriteFiles(session, fresh.path()));
+  return fresh.Commit();
 }
 
 }  // namespace pipec

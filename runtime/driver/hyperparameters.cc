@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <regex>
+#include <tuple>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -63,6 +64,23 @@ absl::Status AddSetting(absl::string_view text, PerParameter* setting) {
     setting->value = value;
   } else {
     setting->by_regex.emplace_back(text.substr(0, equals), value);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckUsed(const Hyperparameters& given, absl::string_view optimizer) {
+  for (const Defaults& row : kDefaults) {
+    if (optimizer != row.optimizer) continue;
+    for (const auto& [flag, value, known] :
+         {std::tuple("--momentum", given.momentum, row.momentum),
+          std::tuple("--beta1", given.beta1, row.beta1), std::tuple("--beta2", given.beta2, row.beta2),
+          std::tuple("--eps", given.eps, row.eps)}) {
+      if (value.has_value() && known == 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(flag, ": the plan's optimizer ", optimizer,
+                         " has no such setting (pipec --optimizer chooses another)"));
+      }
+    }
   }
   return absl::OkStatus();
 }

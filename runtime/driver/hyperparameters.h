@@ -32,6 +32,9 @@ struct Hyperparameters {
   int64_t warmup_steps = 0;
 };
 
+// InvalidArgument if a setting is given that the optimizer does not know.
+absl::Status CheckUsed(const Hyperparameters& given, absl::string_view optimizer);
+
 // PyTorch's defaults for the optimizer in all that is not set (momentum 0.9 for momentum and nesterov, which
 // PyTorch has not as optimizers of their own).
 Hyperparameters WithDefaults(const Hyperparameters& given, absl::string_view optimizer);

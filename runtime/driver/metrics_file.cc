@@ -1,5 +1,7 @@
 #include "runtime/driver/metrics_file.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +15,7 @@ absl::StatusOr<MetricsFile> MetricsFile::Open(const std::string& path) {
   metrics.path_ = path;
   metrics.file_.reset(std::fopen(path.c_str(), "we"));
   if (metrics.file_ == nullptr) return absl::ErrnoToStatus(errno, absl::StrCat("cannot create '", path, "'"));
+  std::setvbuf(metrics.file_.get(), nullptr, _IONBF, 0);
   return metrics;
 }
 
@@ -23,9 +26,13 @@ absl::Status MetricsFile::Write(const StepReport& report) {
   if (report.gradient_norm.has_value())
     absl::StrAppendFormat(&line, ", \"grad_norm\": %.9g", *report.gradient_norm);
   line += "}\n";
-  if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() || std::fflush(file_.get()) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot write '", path_, "'"));
+  if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size()) {
+    const int error = errno;
+    // What stays are whole lines; of a pipe or a device there is nothing to take back.
+    if (ftruncate(fileno(file_.get()), written_) != 0) errno = error;
+    return absl::ErrnoToStatus(error, absl::StrCat("cannot write '", path_, "'"));
   }
+  written_ += static_cast<int64_t>(line.size());
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 // for byte.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -16,7 +17,7 @@ class MetricsFile {
   // An empty path makes a file that swallows everything. An existing file is replaced.
   static absl::StatusOr<MetricsFile> Open(const std::string& path);
   // {"step": 1, "loss": 2.30258512, "lr": 0.00100000005, "grad_norm": 1.5}: floats with 9 significant digits,
-  // on the disk when the call returns.
+  // written when the call returns. If the disk is full, the lines before this one stay.
   absl::Status Write(const StepReport& report);
 
  private:
@@ -24,6 +25,7 @@ class MetricsFile {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   std::string path_;
+  int64_t written_ = 0;  // bytes of whole lines
   std::unique_ptr<std::FILE, Close> file_;
 };
 

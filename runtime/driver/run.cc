@@ -1,5 +1,11 @@
 #include "runtime/driver/run.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 #include "runtime/driver/evaluate.h"
@@ -11,8 +17,30 @@
 namespace pipec {
 namespace {
 
+// Whether something can be made there: asked before the run, so that no run is lost to it.
+absl::Status CheckParent(absl::string_view flag, const std::string& path) {
+  std::filesystem::path whole = std::filesystem::absolute(path);
+  if (!whole.has_filename()) whole = whole.parent_path();
+  const std::string directory = whole.parent_path();
+  if (access(directory.c_str(), W_OK) == 0) return absl::OkStatus();
+  return absl::ErrnoToStatus(errno, absl::StrCat("--", flag, ": cannot write into '", directory, "'"));
+}
+
+absl::Status CheckFile(absl::string_view flag, const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    return absl::InvalidArgumentError(absl::StrCat("--", flag, ": '", path, "' is a directory"));
+  return CheckParent(flag, path);
+}
+
 // What a plan of this mode can do.
-absl::Status CheckOptions(const Manifest& manifest, const RunOptions& options) {
+absl::Status CheckOptions(const std::string& directory, const Manifest& manifest, const RunOptions& options) {
+  for (const auto& [flag, path] :
+       {std::pair("metrics", &options.metrics), std::pair("trace", &options.trace),
+        std::pair("profile", &options.profile), std::pair("outputs", &options.outputs)}) {
+    RETURN_IF_ERROR(CheckFile(flag, *path));
+  }
   if (manifest.mode == "train" && !options.outputs.empty()) {
     return absl::InvalidArgumentError("--outputs: this plan trains; compile with --mode=infer for outputs");
   }
@@ -20,8 +48,14 @@ absl::Status CheckOptions(const Manifest& manifest, const RunOptions& options) {
     return absl::InvalidArgumentError(
         "--export and --eval-data: this plan only infers; compile with --mode=train");
   }
-  if (!options.export_directory.empty()) return CheckExportDirectory(options.export_directory);
-  return absl::OkStatus();
+  if (manifest.mode == "train") RETURN_IF_ERROR(CheckUsed(options.hyperparameters, manifest.optimizer));
+  if (options.export_directory.empty()) return absl::OkStatus();
+  if (!std::filesystem::exists(directory + "/export.onnx")) {
+    return absl::NotFoundError(
+        absl::StrCat("--export: '", directory, "/export.onnx' is missing from the plan"));
+  }
+  RETURN_IF_ERROR(CheckExportDirectory(options.export_directory));
+  return CheckParent("export", options.export_directory);
 }
 
 }  // namespace
@@ -31,7 +65,7 @@ absl::StatusOr<RunResult> RunPlan(const std::string& directory, const RunOptions
                                   RunObserver& observer) {
   constexpr int64_t kSyntheticBatches = 16;  // an epoch of synthetic data
   ASSIGN_OR_RETURN(const Manifest manifest, LoadManifest(directory));
-  RETURN_IF_ERROR(CheckOptions(manifest, options));
+  RETURN_IF_ERROR(CheckOptions(directory, manifest, options));
   ExecutorOptions executor = options.executor;
   executor.trace = !options.trace.empty();
   executor.profile = !options.profile.empty();

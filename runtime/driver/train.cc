@@ -134,7 +134,7 @@ class Trainer {
     std::string text = absl::StrCat("step ", step + 1, ": ");
     if (done.stopped) {
       absl::StrAppend(&text, bad_loss ? "the loss" : "the norm of the gradients", " is ",
-                      absl::StrFormat("%g", bad_loss ? *loss : norm.value_or(0)), "; ");
+                      std::isnan(bad_loss ? *loss : norm.value_or(0)) ? "nan" : "infinite", "; ");
     }
     if (!done.first.found) {
       return absl::FailedPreconditionError(absl::StrCat(text, "no instruction's result is at fault"));

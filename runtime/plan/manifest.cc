@@ -145,6 +145,41 @@ json PortsToJson(const std::vector<ManifestPort>& ports) {
   return list;
 }
 
+// All fields but the hash of the fields.
+json FieldsOf(const Manifest& manifest) {
+  json parameters = json::array(), files = json::array();
+  for (const ManifestParameter& parameter : manifest.parameters) {
+    parameters.push_back({{"name", parameter.name},
+                          {"dtype", std::string(Name(parameter.type.dtype))},
+                          {"shape", ShapeOf(parameter.type)},
+                          {"file", parameter.file},
+                          {"offset", parameter.offset}});
+  }
+  for (const ManifestFile& file : manifest.files) {
+    files.push_back({{"path", file.path}, {"bytes", file.bytes}, {"xxh3", file.hash}});
+  }
+  return {{"format", manifest.format},
+          {"pipec_version", manifest.pipec_version},
+          {"model", manifest.model},
+          {"mode", manifest.mode},
+          {"schedule", manifest.schedule},
+          {"optimizer", manifest.optimizer},
+          {"ranks", manifest.ranks},
+          {"virtual_stages", manifest.virtual_stages},
+          {"microbatches", manifest.microbatches},
+          {"microbatch_size", manifest.microbatch_size},
+          {"replicas", manifest.replicas},
+          {"labels", manifest.labels},
+          {"inputs", PortsToJson(manifest.inputs)},
+          {"outputs", PortsToJson(manifest.outputs)},
+          {"parameters", std::move(parameters)},
+          {"files", std::move(files)}};
+}
+
+std::string HashOf(const json& fields) {
+  return HashBytes(fields.dump(-1, ' ', true, json::error_handler_t::replace));
+}
+
 }  // namespace
 
 std::string RankFileName(int rank) { return absl::StrFormat("rank-%03d.plan", rank); }
@@ -159,33 +194,8 @@ absl::StatusOr<ManifestFile> DescribeFile(const std::string& path, absl::string_
 }
 
 std::string ToJson(const Manifest& manifest) {
-  json parameters = json::array(), files = json::array();
-  for (const ManifestParameter& parameter : manifest.parameters) {
-    parameters.push_back({{"name", parameter.name},
-                          {"dtype", std::string(Name(parameter.type.dtype))},
-                          {"shape", ShapeOf(parameter.type)},
-                          {"file", parameter.file},
-                          {"offset", parameter.offset}});
-  }
-  for (const ManifestFile& file : manifest.files) {
-    files.push_back({{"path", file.path}, {"bytes", file.bytes}, {"xxh3", file.hash}});
-  }
-  json object = {{"format", manifest.format},
-                 {"pipec_version", manifest.pipec_version},
-                 {"model", manifest.model},
-                 {"mode", manifest.mode},
-                 {"schedule", manifest.schedule},
-                 {"optimizer", manifest.optimizer},
-                 {"ranks", manifest.ranks},
-                 {"virtual_stages", manifest.virtual_stages},
-                 {"microbatches", manifest.microbatches},
-                 {"microbatch_size", manifest.microbatch_size},
-                 {"replicas", manifest.replicas},
-                 {"labels", manifest.labels},
-                 {"inputs", PortsToJson(manifest.inputs)},
-                 {"outputs", PortsToJson(manifest.outputs)},
-                 {"parameters", std::move(parameters)},
-                 {"files", std::move(files)}};
+  json object = FieldsOf(manifest);
+  object["xxh3"] = HashOf(object);
   return object.dump(1, ' ', true, json::error_handler_t::replace) + "\n";
 }
 
@@ -229,7 +239,12 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
     RETURN_IF_ERROR(file.Finish());
     manifest.files.push_back(std::move(row));
   }
+  const std::string hash = fields.String("xxh3");
   RETURN_IF_ERROR(fields.Finish());
+  if (hash != HashOf(FieldsOf(manifest))) {
+    return absl::InvalidArgumentError(
+        "edited after pipec wrote it ('xxh3' differs); compile the model again");
+  }
   return manifest;
 }
 

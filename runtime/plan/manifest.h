@@ -66,7 +66,8 @@ std::string HashBytes(absl::string_view bytes);
 absl::StatusOr<ManifestFile> DescribeFile(const std::string& path, absl::string_view name);
 
 std::string ToJson(const Manifest& manifest);
-// Refuses missing, surplus or senseless fields, and paths that leave the plan. InvalidArgument, without the
+// Refuses missing, surplus or senseless fields, paths that leave the plan, and fields that are not those whose
+// hash stands beside them. InvalidArgument, without the
 // file's name.
 absl::StatusOr<Manifest> ParseManifest(absl::string_view json);
 

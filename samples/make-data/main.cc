@@ -2,7 +2,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -11,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "runtime/base/atomic_file.h"
 #include "runtime/base/status.h"
 #include "samples/make-data/npz.h"
 #include "tools/support/flags.h"
@@ -29,13 +29,6 @@ absl::StatusOr<std::string> ReadFile(const std::string& file) {
   gzclose(in);
   if (n < 0) return absl::DataLossError(absl::StrCat("cannot read ", file));
   return contents;
-}
-
-absl::Status WriteFile(const std::string& file, absl::string_view contents) {
-  std::ofstream out(file, std::ios::binary);
-  out.write(contents.data(), static_cast<std::streamsize>(contents.size()));
-  if (!out.flush()) return absl::UnavailableError(absl::StrCat("cannot write ", file));
-  return absl::OkStatus();
 }
 
 struct Digits {
@@ -76,6 +69,7 @@ absl::Status MakeDigits(const std::string& source, const std::string& train_file
     }
     ++row;
   }
+  if (row < 5) return absl::DataLossError(absl::StrCat(source, " has ", row, " rows, too few to be split"));
   RETURN_IF_ERROR(WriteDigits(train_file, train));
   return WriteDigits(eval_file, eval);
 }
@@ -85,6 +79,7 @@ absl::Status MakeDigits(const std::string& source, const std::string& train_file
 absl::Status MakeText(const std::string& source, const std::string& train_file, const std::string& eval_file,
                       const std::string& vocabulary_file) {
   ASSIGN_OR_RETURN(std::string text, ReadFile(source));
+  if (text.size() < 10) return absl::DataLossError(absl::StrCat(source, " has too little text to be split"));
   const std::set<unsigned char> letters(text.begin(), text.end());
   std::vector<int> token(256, 0);
   nlohmann::json vocabulary = nlohmann::json::array();
@@ -94,9 +89,9 @@ absl::Status MakeText(const std::string& source, const std::string& train_file, 
   }
   for (char& c : text) c = static_cast<char>(token[static_cast<unsigned char>(c)]);
   const size_t cut = text.size() - text.size() / 10;
-  RETURN_IF_ERROR(WriteFile(train_file, absl::string_view(text).substr(0, cut)));
-  RETURN_IF_ERROR(WriteFile(eval_file, absl::string_view(text).substr(cut)));
-  return WriteFile(vocabulary_file, vocabulary.dump() + "\n");
+  RETURN_IF_ERROR(WriteFileAtomically(train_file, absl::string_view(text).substr(0, cut)));
+  RETURN_IF_ERROR(WriteFileAtomically(eval_file, absl::string_view(text).substr(cut)));
+  return WriteFileAtomically(vocabulary_file, vocabulary.dump() + "\n");
 }
 
 int Main(int argc, char** argv) {
@@ -124,7 +119,7 @@ int Main(int argc, char** argv) {
   if (vocabulary_file.empty()) vocabulary_file = "vocabulary.json";
   const absl::Status status = text ? MakeText(source, train_file, eval_file, vocabulary_file)
                                    : MakeDigits(source, train_file, eval_file);
-  return status.ok() ? kExitDone : Refuse("make-data", status);
+  return status.ok() ? Done("make-data") : Refuse("make-data", status);
 }
 
 }  // namespace

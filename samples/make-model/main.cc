@@ -40,6 +40,9 @@ constexpr int64_t ModelSize::*kSizes[] = {&ModelSize::layers,    &ModelSize::inp
                                           &ModelSize::classes,   &ModelSize::heads,  &ModelSize::sequence,
                                           &ModelSize::vocabulary};
 
+// So that no product of two sizes leaves the range of 64 bits.
+constexpr int64_t kLargest = 1 << 24;
+
 absl::Status Make(const std::string& kind_name, const std::string& preset_name, ModelSize size,
                   const WriterOptions& options, const std::string& file) {
   const Kind* kind = nullptr;
@@ -103,6 +106,11 @@ int Main(int argc, char** argv) {
       return absl::InvalidArgumentError(
           absl::StrCat("--batch: '", batch, "' is neither a number above 0 nor symbolic"));
     }
+    for (int64_t ModelSize::*field : kSizes) {
+      if (size.*field > kLargest) {
+        return absl::InvalidArgumentError(absl::StrCat("a size of ", size.*field, " is above ", kLargest));
+      }
+    }
     if (size.dropout >= 1) return absl::InvalidArgumentError("--dropout: must be below 1");
     return absl::OkStatus();
   });
@@ -112,7 +120,7 @@ int Main(int argc, char** argv) {
   if (file.empty()) file = kind + ".onnx";
   if (absl::Status status = Make(kind, preset, size, options, file); !status.ok())
     return Refuse("make-model", status);
-  return kExitDone;
+  return Done("make-model");
 }
 
 }  // namespace

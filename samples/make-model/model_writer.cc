@@ -2,10 +2,12 @@
 
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <numbers>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/atomic_file.h"
+#include "runtime/base/status.h"
 
 namespace pipec::samples {
 namespace {
@@ -165,8 +167,11 @@ absl::Status ModelWriter::Write(const std::string& file) {
   for (const Weight& weight : weights_) total += weight.bytes;
   const bool external = options_.no_weights || total > kInlineLimit;
   const std::string data_file = file + ".data";
-  std::ofstream data;
-  if (external && !options_.no_weights) data.open(data_file, std::ios::binary);
+  std::optional<AtomicFile> data;
+  if (external && !options_.no_weights) {
+    ASSIGN_OR_RETURN(AtomicFile created, AtomicFile::Create(data_file));
+    data.emplace(std::move(created));
+  }
   int64_t offset = 0;
   for (const Weight& weight : weights_) {
     if (!external) {
@@ -177,21 +182,15 @@ absl::Status ModelWriter::Write(const std::string& file) {
     AddExternal(weight.tensor, "location", data_file.substr(data_file.rfind('/') + 1));
     AddExternal(weight.tensor, "offset", absl::StrCat(offset));
     AddExternal(weight.tensor, "length", absl::StrCat(weight.bytes));
-    if (data.is_open()) {
-      data.seekp(offset);
-      const std::string bytes = Draw(weight);
-      data.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    const int64_t end = (offset + weight.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    if (data) {
+      RETURN_IF_ERROR(data->Write(Draw(weight)));
+      RETURN_IF_ERROR(data->Write(std::string(end - offset - weight.bytes, '\0')));
     }
-    offset = (offset + weight.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    offset = end;
   }
-  if (data.is_open()) {
-    data.close();
-    if (!data) return absl::UnavailableError(absl::StrCat("cannot write ", data_file));
-  }
-  std::ofstream out(file, std::ios::binary);
-  if (!model_.SerializeToOstream(&out) || !out.flush())
-    return absl::UnavailableError(absl::StrCat("cannot write ", file));
-  return absl::OkStatus();
+  if (data) RETURN_IF_ERROR(data->Commit());
+  return WriteFileAtomically(file, model_.SerializeAsString());
 }
 
 }  // namespace pipec::samples

@@ -1,10 +1,11 @@
 """What pipec refuses: exit 1, one message that names the fault and what would help, nothing written."""
 
 import pathlib
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import Case, Weights, main, model_text
+from pipec_testing import BIN, TIMEOUT, Case, Weights, main, model_text
 
 WIDTH = 8
 
@@ -135,6 +136,25 @@ class BadModels(Case):
         self.run_tool("pipec", path, "--stages=50", "-o", "a.plan", expect=1)
         after = {entry.name: entry.read_bytes() for entry in (self.folder / "a.plan").iterdir() if entry.is_file()}
         self.assertEqual(after, before)
+
+    def test_settings_of_another_loss_and_passes_that_do_not_exist(self):
+        path = self.write("model.onnxtxt", mlp())
+        done = self.run_tool("pipec", path, "--loss=mse", "--label-smoothing=0.1", "--disable-pass=fold", expect=2)
+        for word in ("--label-smoothing", "--loss=mse", "--disable-pass", "fold-constants"):
+            self.assertIn(word, done.stderr)
+
+    def test_without_a_pass_that_the_plan_needs(self):
+        path = self.write("model.onnxtxt", mlp())
+        for name in ("build-update", "partition-stages", "insert-messages", "order-actions", "plan-memory"):
+            self.refuses(path, f"--disable-pass={name}", names=[])
+
+    def test_output_that_cannot_be_written(self):
+        path = self.write("model.onnxtxt", mlp())
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([BIN / "pipec", path, "--dry-run"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  timeout=TIMEOUT)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output", done.stderr)
 
     def test_all_mistakes_of_a_call_at_once(self):
         done = self.run_tool("pipec", "--stagse=2", "--schedule=1f2b", "--optimizer=sdg", "--microbatches=0", "x.onnx", expect=2)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import pathlib
 import resource
 import subprocess
@@ -87,12 +88,47 @@ class BadRuns(Case):
 
     def test_edited_manifest(self):
         path = self.plan / "manifest.json"
-        manifest = json.loads(path.read_text())
-        manifest["microbatches"] = manifest["microbatches"] + 1
-        path.write_text(json.dumps(manifest))
-        self.fails("--data=synthetic", "--steps=1", names=["microbatches"])
+        original = path.read_text()
+        for field, value in (("microbatches", 5), ("optimizer", "sgd"), ("labels", "x")):
+            path.write_text(json.dumps({**json.loads(original), field: value}))
+            self.fails("--data=synthetic", "--steps=1", names=["manifest.json", "edited"])
         path.write_text("{")
         self.fails("--data=synthetic", "--steps=1", names=["manifest.json"])
+
+    def test_settings_that_make_no_sense(self):
+        for flag in ("--beta1=1", "--beta2=1.5", "--clip-norm=nan", "--epochs=1e300", "--steps=-1", "--lr=nan"):
+            done = self.run_tool("piperun", self.plan, "--data=synthetic", flag, expect=2)
+            self.assertIn(flag.split("=")[0], done.stderr)
+        self.fails("--data=synthetic", "--momentum=0.5", names=["--momentum", "adamw"])
+
+    def test_places_that_cannot_be_written_are_known_before_the_run(self):
+        for flag in ("--metrics", "--trace", "--profile"):
+            for place in ("absent/file", "."):
+                done = self.fails("--data=synthetic", f"{flag}={place}", names=[flag])
+                self.assertNotIn("step 1/", done)
+        done = self.run_tool("piperun", self.plan, "--data=synthetic", "--export=absent/out", expect=1)
+        self.assertIn("absent", done.stderr)
+        self.assertFalse((self.folder / "absent").exists())
+        (self.plan / "export.onnx").unlink()
+        self.assertNotIn("step 1/", self.fails("--data=synthetic", names=["export.onnx"]))
+
+    def test_export_leaves_its_neighbours_alone(self):
+        for name in ("out.tmp", "out.old"):
+            (self.folder / name).mkdir()
+            (self.folder / name / "letter.txt").write_text("dear")
+        for _ in range(2):
+            self.run_tool("piperun", self.plan, "--data=synthetic", "--steps=1", "--threads=1", "--export=out")
+        left = sorted(str(path.relative_to(self.folder)) for path in self.folder.glob("out*/*"))
+        self.assertEqual(left, ["out.old/letter.txt", "out.tmp/letter.txt", "out/model.onnx", "out/model.safetensors"])
+
+    def test_a_trace_into_a_device_leaves_the_device(self):
+        self.run_tool("piperun", self.plan, "--data=synthetic", "--steps=1", "--trace=/dev/stdout")
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+        self.run_tool("piperun", self.plan, "--data=synthetic", "--steps=1", f"--trace={pipe}")
+        self.assertIn("traceEvents", json.loads(reader.communicate(timeout=TIMEOUT)[0]))
+        self.assertTrue(pipe.is_fifo())
 
     def test_not_a_plan(self):
         (self.folder / "folder").mkdir()
@@ -140,6 +176,24 @@ class FullDisk(Case):
         self.assertEqual(done.returncode, 1, done.stderr)
         after = {path.name: path.read_bytes() for path in (self.folder / "a.plan").rglob("*") if path.is_file()}
         self.assertEqual(after, before)
+
+    def test_beside_the_plan(self):
+        for flag in ("--report", "--trace", "--emit-schedule"):
+            done = self.run_limited("pipec", "model.onnx", "--dry-run", f"{flag}=file", limit=100)
+            self.assertEqual((done.returncode, self.names()), (1, self.before), done.stderr)
+            self.assertIn("file", done.stderr)
+
+    def test_made_model(self):
+        done = self.run_limited("make-model", "mlp", "-o", "new.onnx", limit=1000)
+        self.assertEqual((done.returncode, self.names()), (1, self.before), done.stderr)
+
+    def test_metrics_keep_whole_lines(self):
+        self.run_tool("pipec", "model.onnx", "--stages=2", "-o", "a.plan")
+        done = self.run_limited("piperun", "a.plan", "--data=synthetic", "--threads=1", "--metrics=m", limit=200)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        lines = (self.folder / "m").read_text().splitlines(keepends=True)
+        self.assertEqual([json.loads(line)["step"] for line in lines], [1, 2])
+        self.assertTrue(lines[-1].endswith("\n"))
 
     def test_export(self):
         self.run_tool("pipec", "model.onnx", "--stages=2", "-o", "a.plan")

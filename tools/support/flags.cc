@@ -25,6 +25,7 @@ auto NumberParser(T* target, T least, absl::string_view wanted, Read read) {
     T number = 0;
     if (!read(text, &number))
       return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not a ", wanted));
+    if (number != number) return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not a ", wanted));
     if (number < least) return absl::InvalidArgumentError(absl::StrCat(text, " is below ", least));
     *target = number;
     return absl::OkStatus();
@@ -208,7 +209,7 @@ std::optional<int> FlagTable::Parse(int argc, char** argv) {
     if (word == "--print-man") text = ManPage();
     if (!text.empty()) {
       std::cout << text;
-      return kExitDone;
+      return Done(program_);
     }
   }
 
@@ -272,6 +273,11 @@ std::optional<int> FlagTable::Parse(int argc, char** argv) {
   for (const std::string& mistake : mistakes) std::cerr << program_ << ": " << mistake << "\n";
   std::cerr << program_ << ": see " << program_ << " --help\n";
   return kExitUsage;
+}
+
+int Done(absl::string_view program) {
+  if (std::cout.flush()) return kExitDone;
+  return Refuse(program, absl::ResourceExhaustedError("cannot write to the standard output"));
 }
 
 int Refuse(absl::string_view program, const absl::Status& status) {

@@ -101,6 +101,9 @@ class FlagTable {
   std::vector<std::function<absl::Status()>> rules_;
 };
 
+// What a tool ends with when all went well: kExitDone, or a refusal if its output could not be written.
+int Done(absl::string_view program);
+
 // Prints "program: message" to stderr; returns kExitRefused.
 int Refuse(absl::string_view program, const absl::Status& status);
 

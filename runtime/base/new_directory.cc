@@ -1,4 +1,4 @@
-#include "compiler/emit/new_directory.h"
+#include "runtime/base/new_directory.h"
 
 #include <sys/stat.h>
 
