@@ -20,6 +20,12 @@ absl::Status CheckDropout(const NodeSpec& spec) {
   const int64_t rank = TypeOf(spec, 0).shape.size(), axis = spec.attributes.Int("batch_axis", -1);
   if (axis < -1 || axis >= rank)
     return BadOperands(spec, absl::StrCat("batch_axis ", axis, " is not within the rank"));
+  if (axis >= 0 && spec.attributes.Has("samples")) {
+    const int64_t size = TypeOf(spec, 0).shape[axis], samples = spec.attributes.Int("samples");
+    if (samples < 1 || size % samples != 0)
+      return BadOperands(
+          spec, absl::StrCat("axis ", axis, " of size ", size, " does not hold ", samples, " samples"));
+  }
   return absl::OkStatus();
 }
 

@@ -99,6 +99,26 @@ TEST(Dropout, DependsOnSampleNotOnMicrobatchOrThreads) {
             std::vector<double>(wanted.end() - 3001, wanted.end()));
 }
 
+Tensor Reshaped(Tensor tensor, const Shape& shape) {
+  tensor.type.shape = shape;
+  return tensor;
+}
+
+// [B,T,H] and [B*T,H] hold the same samples; and so do [T,B,H] and [T,B*2,H/2].
+TEST(Dropout, SeesTheSamplesOfAMergedAxis) {
+  const Tensor whole = Random(DType::kFloat32, {3, 5, 14}, 1), merged = Reshaped(whole, {15, 14});
+  const std::vector<double> wanted = DropoutOf(whole, 0.5, 0).Out(DType::kFloat32, {3, 5, 14}).Get();
+  KernelCall call = DropoutOf(merged, 0.5, 0);
+  EXPECT_EQ(call.Attr("samples", int64_t{3}).Out(DType::kFloat32, {15, 14}).Get(), wanted);
+  const Tensor second = Reshaped(whole, {5, 3, 14}), halves = Reshaped(whole, {5, 6, 7});
+  KernelCall split = DropoutOf(halves, 0.5, 1);
+  EXPECT_EQ(split.Attr("samples", int64_t{3}).Out(DType::kFloat32, {5, 6, 7}).Get(),
+            DropoutOf(second, 0.5, 1).Out(DType::kFloat32, {5, 3, 14}).Get());
+  KernelCall odd = DropoutOf(merged, 0.5, 0);
+  EXPECT_THAT(odd.Attr("samples", int64_t{4}).Out(DType::kFloat32, {15, 14}).Error(),
+              testing::HasSubstr("axis 0 of size 15 does not hold 4 samples"));
+}
+
 TEST(Dropout, KeepsItsRate) {
   const int64_t n = 200000;
   for (float ratio : {0.0f, 0.1f, 0.5f, 0.9f, 1.0f}) {

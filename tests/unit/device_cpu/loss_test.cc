@@ -243,6 +243,60 @@ TEST(ElementLosses, AndTheirGradientsCountOnlyRealSamples) {
               testing::ElementsAre(400));
 }
 
+// Padding of a merged axis ([B*T,C]) and of a second one ([T,B,C]): the losses of the valid samples alone.
+TEST(Losses, LeaveOutThePaddingWhereverTheBatchAxisLies) {
+  const Tensor scores = Random(DType::kFloat32, {2, 3, 4}, 1);  // B = 2, T = 3
+  const std::vector<double> x = Values(scores), label = {0, 3, 1, 2, 2, 0};
+  const auto at = [&](int b, int t, int c) { return x[(b * 3 + t) * 4 + c]; };
+  std::vector<double> turned, turned_labels;
+  for (int t = 0; t < 3; ++t) {
+    for (int b = 0; b < 2; ++b) {
+      for (int c = 0; c < 4; ++c) turned.push_back(at(b, t, c));
+      turned_labels.push_back(label[b * 3 + t]);
+    }
+  }
+  double wanted = 0, squares = 0;
+  for (int t = 0; t < 3; ++t) {
+    double sum = 0;
+    for (int c = 0; c < 4; ++c) sum += std::exp(at(0, t, c)), squares += at(0, t, c) * at(0, t, c);
+    wanted += std::log(sum) - at(0, t, static_cast<int>(label[t]));
+  }
+  struct Form {
+    Shape scores, labels;
+    std::vector<double> x, label;
+    int64_t batch_axis;
+  };
+  for (const Form& form :
+       {Form{{6, 4}, {6}, x, label, 0}, Form{{3, 2, 4}, {3, 2}, turned, turned_labels, 1}}) {
+    const Tensor logits = Make(DType::kFloat32, form.scores, form.x);
+    const Tensor labels = Make(DType::kInt64, form.labels, form.label);
+    const auto call = [&](const char* op, std::vector<Tensor> inputs) {
+      KernelCall made(op, kHelpers);
+      for (const Tensor& input : inputs) made.In(input);
+      made.Attr("batch_axis", form.batch_axis).Attr("samples", int64_t{2});
+      made.scalars.valid_samples = 1;
+      return made;
+    };
+    KernelCall entropy = call("SoftmaxCrossEntropy", {logits, labels});
+    entropy.Out(DType::kFloat32, {}).Out(DType::kFloat32, {}).Out(DType::kFloat32, form.labels);
+    ExpectNear(entropy.Get(0), {wanted}, 1e-5);
+    ExpectNear(entropy.Get(1), {3}, 0);
+    KernelCall count = call("CountCorrect", {logits, labels});
+    EXPECT_THAT(count.Out(DType::kInt64, {}).Out(DType::kInt64, {}).Get(1), testing::ElementsAre(3));
+    const Tensor zero = Make(DType::kFloat32, form.scores, std::vector<double>(24, 0));
+    KernelCall mse = call("MeanSquaredError", {logits, zero});
+    mse.Out(DType::kFloat32, {}).Out(DType::kFloat32, {});
+    ExpectNear(mse.Get(0), {squares}, 1e-5);
+    ExpectNear(mse.Get(1), {12}, 0);
+    KernelCall grad = call("MeanSquaredErrorGrad", {Make(DType::kFloat32, {}, {0.5}), logits, zero});
+    std::vector<double> gradient = form.x;
+    for (int i = 0; i < 24; ++i) {
+      if (form.batch_axis == 0 ? i >= 12 : i / 4 % 2 == 1) gradient[i] = 0;
+    }
+    ExpectNear(grad.Out(DType::kFloat32, form.scores).Get(), gradient, 1e-6);
+  }
+}
+
 TEST(CountCorrect, TakesTheFirstOfEqualsAndSkipsWhatDoesNotCount) {
   const Tensor x = Make(DType::kFloat32, {5, 3}, {1, 1, 0, 0, 2, 2, 0, 0, 1, 3, 2, 1, 0, 0, 9});
   const Tensor labels = Make(DType::kInt64, {5}, {0, 2, 2, -100, 2});

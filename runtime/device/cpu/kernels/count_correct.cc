@@ -23,13 +23,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec) {
     return MakeKernel(0, [=](const KernelArguments& arguments) -> absl::Status {
       const T* const logits = Input<T>(arguments, 0);
       const void* const labels = arguments.inputs[1];
-      const int64_t valid = rows.ValidRows(*arguments.scalars);
-      RETURN_IF_ERROR(rows.Check(labels, valid));
+      const StepScalars& scalars = *arguments.scalars;
+      RETURN_IF_ERROR(rows.Check(labels, scalars));
       std::atomic<int64_t> correct = 0, predictions = 0;
       const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(1, rows.classes()));
-      ParallelFor(valid, grain, [&, stride = rows.view().inner](int64_t begin, int64_t end) {
+      ParallelFor(rows.rows(), grain, [&, stride = rows.view().inner](int64_t begin, int64_t end) {
         int64_t range_correct = 0, range_predictions = 0;
         for (int64_t row = begin; row < end; ++row) {
+          if (rows.IsPadding(row, scalars)) continue;
           const int64_t label = rows.Label(labels, row);
           if (rows.Ignored(label)) continue;
           const T* const x = logits + rows.At(row);

@@ -91,8 +91,8 @@ std::unique_ptr<Kernel> ForwardKernel(const KernelSpec& spec, const LabelledRows
     const T* const weights = has_weights ? Input<T>(arguments, 2) : nullptr;
     T* const loss = has_loss ? Output<T>(arguments, 0) : nullptr;
     T* const log_sum_exp = has_lse ? Output<T>(arguments, 2) : nullptr;
-    const int64_t valid = rows.ValidRows(*arguments.scalars);
-    RETURN_IF_ERROR(rows.Check(labels, valid));
+    const StepScalars& scalars = *arguments.scalars;
+    RETURN_IF_ERROR(rows.Check(labels, scalars));
     double* const row_loss = static_cast<double*>(arguments.workspace);
     double* const row_weight = row_loss + rows.rows();
     const T keep = static_cast<T>(1 - options.smoothing);
@@ -100,10 +100,10 @@ std::unique_ptr<Kernel> ForwardKernel(const KernelSpec& spec, const LabelledRows
     ParallelFor(
         rows.rows(), RowGrain(rows.classes()), [&, stride = rows.view().inner](int64_t begin, int64_t end) {
           for (int64_t row = begin; row < end; ++row) {
-            const int64_t label = row < valid ? rows.Label(labels, row) : 0;
+            const int64_t label = rows.Label(labels, row);
             T value = 0, weight = 0;
             Normaliser<T> lse;
-            if (row < valid && !rows.Ignored(label)) {
+            if (!rows.IsPadding(row, scalars) && !rows.Ignored(label)) {
               const T* const logits = x + rows.At(row);
               lse = Row<T, kStride>::LogSumExp(logits, rows.classes(), stride);
               weight = weights == nullptr ? T{1} : weights[label];
@@ -119,7 +119,7 @@ std::unique_ptr<Kernel> ForwardKernel(const KernelSpec& spec, const LabelledRows
           }
         });
     double total = 0, total_weight = 0;
-    for (int64_t row = 0; row < valid; ++row) total += row_loss[row], total_weight += row_weight[row];
+    for (int64_t row = 0; row < rows.rows(); ++row) total += row_loss[row], total_weight += row_weight[row];
     if (loss != nullptr && options.sum) *loss = static_cast<T>(total);
     if (has_weight) *Output<T>(arguments, 1) = static_cast<T>(total_weight);
     return absl::OkStatus();
@@ -135,8 +135,9 @@ std::unique_ptr<Kernel> GradKernel(const KernelSpec& spec, const LabelledRows& r
     const T* const log_sum_exp = Input<T>(arguments, 3);
     const T* const weights = has_weights ? Input<T>(arguments, 4) : nullptr;
     T* const dx = Output<T>(arguments, 0);
-    const int64_t valid = rows.ValidRows(*arguments.scalars), classes = rows.classes();
-    RETURN_IF_ERROR(rows.Check(labels, valid));
+    const StepScalars& scalars = *arguments.scalars;
+    const int64_t classes = rows.classes();
+    RETURN_IF_ERROR(rows.Check(labels, scalars));
     const T all_weights =
         weights == nullptr ? static_cast<T>(classes) : Sum<T>(classes, [=](int64_t c) { return weights[c]; });
     const T keep = static_cast<T>(1 - options.smoothing);
@@ -144,8 +145,8 @@ std::unique_ptr<Kernel> GradKernel(const KernelSpec& spec, const LabelledRows& r
     ParallelFor(rows.rows(), RowGrain(classes), [&, stride = rows.view().inner](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         T* const gradient = dx + rows.At(row);
-        const int64_t label = row < valid ? rows.Label(labels, row) : 0;
-        if (row >= valid || rows.Ignored(label)) {
+        const int64_t label = rows.Label(labels, row);
+        if (rows.IsPadding(row, scalars) || rows.Ignored(label)) {
           for (int64_t c = 0; c < classes; ++c) gradient[c * stride] = 0;
           continue;
         }

@@ -7,10 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/axis.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/philox.h"
 #include "runtime/device/cpu/kernels/register.h"
+#include "runtime/device/cpu/kernels/samples.h"
 #include "runtime/device/cpu/parallel_for.h"
 
 namespace pipec::cpu {
@@ -53,13 +53,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec) {
   if (has_mask) RETURN_IF_ERROR(CheckOutput(spec, 1, {DType::kBool, type.shape}));
   const double ratio = spec.attributes.Float("ratio", 0.5f);
   if (!(ratio >= 0 && ratio <= 1)) return Invalid(spec, absl::StrCat("ratio is ", ratio, ", wanted 0 to 1"));
-  const int64_t batch_axis = spec.attributes.Int("batch_axis", 0);
-  // Without a batch axis all is one sample, number 0: `length` counts samples, `inner` elements that lie
-  // together.
-  AxisView view{1, 1, type.elements()};
-  if (batch_axis >= 0) {
-    ASSIGN_OR_RETURN(view, ViewAlong(type.shape, batch_axis));
-  }
+  // Without a batch axis all is one sample, number 0.
+  ASSIGN_OR_RETURN(const Samples samples, Samples::Of(spec, type.shape));
   const auto threshold = static_cast<uint64_t>(std::ceil(ratio * 4294967296.0));
   const auto key = static_cast<uint32_t>(spec.attributes.Int("key"));
   return ForFloats(spec, type.dtype, [=, elements = type.elements()](auto zero) {
@@ -80,10 +75,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec) {
         // Runs of elements that lie together in memory, belong to one sample and stay within one block of the
         // draw.
         for (int64_t i = begin; i < end;) {
-          const int64_t inside = i % view.inner, run = i / view.inner;
-          const int64_t sample = run % view.length, element = run / view.length * view.inner + inside;
-          const int64_t n = std::min({end - i, view.inner - inside, kBlock - element % kBlock});
-          const int64_t global = batch_axis >= 0 ? scalars.first_sample + sample : 0;
+          const int64_t inside = i % samples.inner, run = i / samples.inner;
+          const int64_t sample = run % samples.count, element = run / samples.count * samples.inner + inside;
+          const int64_t n = std::min({end - i, samples.inner - inside, kBlock - element % kBlock});
+          const int64_t global = samples.known ? scalars.first_sample + sample : 0;
           ApplyBlock(draw, static_cast<uint32_t>(global), element, n, scale, x + i, y + i,
                      mask == nullptr ? nullptr : mask + i);
           i += n;

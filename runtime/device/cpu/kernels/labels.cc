@@ -1,7 +1,5 @@
 #include "runtime/device/cpu/kernels/labels.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 #include "runtime/device/cpu/kernels/check.h"
@@ -22,17 +20,13 @@ absl::StatusOr<LabelledRows> LabelledRows::Of(const KernelSpec& spec, absl::Span
   rows.is_int64_ = labels.dtype == DType::kInt64;
   rows.has_ignore_index_ = spec.attributes.Has("ignore_index");
   rows.ignore_index_ = spec.attributes.Int("ignore_index");
-  rows.samples_ = labels.shape.empty() ? 1 : labels.shape[0];
-  rows.rows_per_sample_ = rows.samples_ == 0 ? 0 : rows.rows() / rows.samples_;
+  ASSIGN_OR_RETURN(rows.samples_, Samples::Of(spec, labels.shape));
   return rows;
 }
 
-int64_t LabelledRows::ValidRows(const StepScalars& scalars) const {
-  return std::clamp<int64_t>(scalars.valid_samples, 0, samples_) * rows_per_sample_;
-}
-
-absl::Status LabelledRows::Check(const void* labels, int64_t rows) const {
-  for (int64_t row = 0; row < rows; ++row) {
+absl::Status LabelledRows::Check(const void* labels, const StepScalars& scalars) const {
+  for (int64_t row = 0; row < rows(); ++row) {
+    if (IsPadding(row, scalars)) continue;
     const int64_t label = Label(labels, row);
     if ((label < 0 || label >= classes()) && !Ignored(label)) {
       return absl::InvalidArgumentError(

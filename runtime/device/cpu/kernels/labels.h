@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/device/cpu/kernels/axis.h"
+#include "runtime/device/cpu/kernels/samples.h"
 #include "runtime/device/device.h"
 
 namespace pipec::cpu {
@@ -14,8 +15,8 @@ namespace pipec::cpu {
 // view.inner has label r, and its class c lies at At(r) + c * view.inner.
 class LabelledRows {
  public:
-  // `classes`: shape of the logits; `labels`: the operand's type. Reads the attributes axis (`axis` if
-  // absent) and ignore_index.
+  // `classes`: shape of the logits; `labels`: the operand's type, whose samples count (samples.h). Reads
+  // the attributes axis (`axis` if absent) and ignore_index.
   static absl::StatusOr<LabelledRows> Of(const KernelSpec& spec, absl::Span<const int64_t> shape,
                                          const TensorType& labels, int64_t axis);
 
@@ -24,19 +25,20 @@ class LabelledRows {
   int64_t classes() const { return view_.length; }
   int64_t At(int64_t row) const { return row / view_.inner * view_.length * view_.inner + row % view_.inner; }
 
-  // The rows of the first scalars.valid_samples samples come first; the rest is padding.
-  int64_t ValidRows(const StepScalars& scalars) const;
+  // Whether a row belongs to one of the first scalars.valid_samples samples; the rest is padding.
+  bool IsPadding(int64_t row, const StepScalars& scalars) const { return samples_.IsPadding(row, scalars); }
   int64_t Label(const void* labels, int64_t row) const {
     return is_int64_ ? static_cast<const int64_t*>(labels)[row] : static_cast<const int32_t*>(labels)[row];
   }
   bool Ignored(int64_t label) const { return has_ignore_index_ && label == ignore_index_; }
-  // InvalidArgument if one of the first `rows` labels is neither a class nor ignored: its value, its place,
-  // the bounds.
-  absl::Status Check(const void* labels, int64_t rows) const;
+  // InvalidArgument if a label that is no padding is neither a class nor ignored: its value, its place, the
+  // bounds.
+  absl::Status Check(const void* labels, const StepScalars& scalars) const;
 
  private:
   AxisView view_;
-  int64_t rows_per_sample_ = 0, samples_ = 0, ignore_index_ = 0;
+  Samples samples_;  // of the labels
+  int64_t ignore_index_ = 0;
   bool is_int64_ = false, has_ignore_index_ = false;
 };
 

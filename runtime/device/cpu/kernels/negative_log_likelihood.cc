@@ -36,13 +36,13 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareForward(const KernelSpec& spec) {
       const void* const labels = arguments.inputs[1];
       const T* const weights = has_weights ? Input<T>(arguments, 2) : nullptr;
       T* const loss = has_loss ? Output<T>(arguments, 0) : nullptr;
-      const int64_t valid = rows.ValidRows(*arguments.scalars);
-      RETURN_IF_ERROR(rows.Check(labels, valid));
+      const StepScalars& scalars = *arguments.scalars;
+      RETURN_IF_ERROR(rows.Check(labels, scalars));
       double total = 0, total_weight = 0;
-      for (int64_t row = 0; row < valid; ++row) {
+      for (int64_t row = 0; row < rows.rows(); ++row) {
         const int64_t label = rows.Label(labels, row);
         T value = 0;
-        if (!rows.Ignored(label)) {
+        if (!rows.IsPadding(row, scalars) && !rows.Ignored(label)) {
           const T weight = weights == nullptr ? T{1} : weights[label];
           value = -weight * log_prob[rows.At(row) + label * rows.view().inner];
           total_weight += weight;
@@ -50,13 +50,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareForward(const KernelSpec& spec) {
         total += value;
         if (loss != nullptr && !is_sum) loss[row] = value;
       }
-      if (loss != nullptr) {
-        if (is_sum) {
-          *loss = static_cast<T>(total);
-        } else {
-          std::fill(loss + valid, loss + rows.rows(), T{0});
-        }
-      }
+      if (loss != nullptr && is_sum) *loss = static_cast<T>(total);
       if (has_weight) *Output<T>(arguments, 1) = static_cast<T>(total_weight);
       return absl::OkStatus();
     });
@@ -77,13 +71,13 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGrad(const KernelSpec& spec) {
       const void* const labels = arguments.inputs[1];
       const T* const weights = has_weights ? Input<T>(arguments, 2) : nullptr;
       T* const dx = Output<T>(arguments, 0);
-      const int64_t valid = rows.ValidRows(*arguments.scalars);
-      RETURN_IF_ERROR(rows.Check(labels, valid));
+      const StepScalars& scalars = *arguments.scalars;
+      RETURN_IF_ERROR(rows.Check(labels, scalars));
       ParallelFor(elements, 65536,
                   [=](int64_t begin, int64_t end) { std::fill(dx + begin, dx + end, T{0}); });
-      for (int64_t row = 0; row < valid; ++row) {
+      for (int64_t row = 0; row < rows.rows(); ++row) {
         const int64_t label = rows.Label(labels, row);
-        if (rows.Ignored(label)) continue;
+        if (rows.IsPadding(row, scalars) || rows.Ignored(label)) continue;
         const T weight = weights == nullptr ? T{1} : weights[label];
         dx[rows.At(row) + label * rows.view().inner] = -weight * (is_sum ? *dloss : dloss[row]);
       }
