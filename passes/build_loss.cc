@@ -6,10 +6,12 @@
 //                             CountCorrect and its sums, for evaluation only (attribute eval_only)
 //
 // Sums, not means, are accumulated where the weight of a microbatch is known, so that loss and gradient are
-// those of the whole batch whatever M is. A scalar output of the model is taken as it is, each microbatch
-// counting 1; where it is the mean that import spells as Div(sum, weight), sum and weight are taken instead.
-// Level model, kept. The last forward nodes: stands after every change of the forward graph and after
-// infer-batch-axis, which tells a scalar from the one sample of a microbatch.
+// those of the whole batch whatever M is. A scalar output of the model is taken as it is; where it is the
+// mean that import spells as Div(sum, weight), sum and weight are taken instead. Else each microbatch counts
+// 1, or, where the output is a sum over samples, the loss of the batch is the sum. Labels of an output whose
+// batch axis is merged with another ([B*T,C]) are fed by sample, [B,T], and reshaped. Level model, kept. The
+// last forward nodes: stands after every change of the forward graph and after infer-batch-axis, which tells
+// a scalar from the one sample of a microbatch.
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
@@ -33,6 +35,7 @@ struct Loss {
   Value* scores = nullptr;
   Value* labels = nullptr;
   Attributes attributes;
+  bool ignores_padding = false;  // `sum` comes as it is from a helper, which leaves padding out
 };
 
 std::string ListOutputs(const Graph& graph) {
@@ -87,20 +90,38 @@ absl::StatusOr<Loss> OwnLoss(Value* output) {
     loss.scores = helper->input(0);
     loss.labels = helper->input(1);
     loss.attributes = helper->attributes;
+    loss.ignores_padding = Behind(loss.sum) == helper->output(0);
   }
   return loss;
 }
 
-absl::StatusOr<Value*> AddLabels(Graph& graph, const Value& output, TensorType type, int batch_axis) {
+// The value of this type that the loss compares with: the new input, seen with merged axes if need be.
+absl::StatusOr<Value*> AddLabels(Module& module, const Value& output, const TensorType& type,
+                                 int batch_axis) {
+  Graph& graph = module.graph;
   if (graph.FindValue("labels")) {
     return absl::InvalidArgumentError(absl::StrCat("the loss on output '", output.name(),
                                                    "' needs a new input 'labels', but the model has a value "
                                                    "of that name; rename it, or compute the loss in the ",
                                                    "model and name it with --loss=output:NAME"));
   }
-  Value* labels = graph.AddValue(ValueKind::kInput, "labels", std::move(type));
+  TensorType fed = type;
+  const int64_t samples = module.microbatch_size;
+  const bool merged = batch_axis >= 0 && type.shape[batch_axis] != samples;
+  if (merged) {
+    fed.shape[batch_axis] /= samples;
+    fed.shape.insert(fed.shape.begin() + batch_axis, samples);
+  }
+  Value* labels = graph.AddValue(ValueKind::kInput, "labels", fed);
   labels->batch_axis = batch_axis;
-  return labels;
+  if (!merged) return labels;
+  const std::vector<int64_t> dims(type.shape.begin(), type.shape.end());
+  Value* shape = graph.AddConstant(
+      "labels.shape", {DType::kInt64, {static_cast<int64_t>(dims.size())}},
+      std::string(reinterpret_cast<const char*>(dims.data()), dims.size() * sizeof(int64_t)));
+  Value* rows = graph.AddNode({.op = "Reshape", .inputs = {labels, shape}, .outputs = {type}})->output(0);
+  rows->batch_axis = batch_axis;
+  return rows;
 }
 
 Node* AddLossNode(Graph& graph, absl::string_view op, Value* output, Value* labels, Attributes attributes,
@@ -113,7 +134,14 @@ Node* AddLossNode(Graph& graph, absl::string_view op, Value* output, Value* labe
                         .outputs = std::move(types)});
 }
 
-absl::StatusOr<Loss> CrossEntropy(Graph& graph, Value* output, const CompileOptions& options) {
+Attributes SamplesOf(const Module& module, int batch_axis) {
+  Attributes attributes;
+  attributes.Set("batch_axis", int64_t{batch_axis});
+  attributes.Set("samples", module.microbatch_size);
+  return attributes;
+}
+
+absl::StatusOr<Loss> CrossEntropy(Module& module, Value* output, const CompileOptions& options) {
   const int axis = static_cast<int>(output->type.shape.size()) - 1;
   if (axis < 0) {
     return absl::InvalidArgumentError(
@@ -123,14 +151,15 @@ absl::StatusOr<Loss> CrossEntropy(Graph& graph, Value* output, const CompileOpti
   TensorType type{DType::kInt64, output->type.shape};
   type.shape.pop_back();
   const int batch_axis = output->batch_axis == axis ? -1 : output->batch_axis;
-  ASSIGN_OR_RETURN(Value * labels, AddLabels(graph, *output, type, batch_axis));
-  Loss loss{.output = output, .scores = output, .labels = labels};
+  ASSIGN_OR_RETURN(Value * labels, AddLabels(module, *output, type, batch_axis));
+  Loss loss{
+      .output = output, .scores = output, .labels = labels, .attributes = SamplesOf(module, batch_axis)};
   loss.attributes.Set("axis", int64_t{axis});
   loss.attributes.Set("reduction", std::string("sum"));
   loss.attributes.Set("ignore_index", options.ignore_index);
   loss.attributes.Set("label_smoothing", static_cast<float>(options.label_smoothing));
   const DType dtype = output->type.dtype;
-  const Node* node = AddLossNode(graph, "SoftmaxCrossEntropy", output, labels, loss.attributes,
+  const Node* node = AddLossNode(module.graph, "SoftmaxCrossEntropy", output, labels, loss.attributes,
                                  {{dtype, {}}, {dtype, {}}, {dtype, type.shape}});
   loss.sum = node->output(0);
   loss.weight = node->output(1);
@@ -138,13 +167,14 @@ absl::StatusOr<Loss> CrossEntropy(Graph& graph, Value* output, const CompileOpti
 }
 
 // Mean squared error, or binary cross-entropy on logits: those before a Sigmoid if the model ends in one.
-absl::StatusOr<Loss> ElementLoss(Graph& graph, absl::string_view op, Value* output, bool before_sigmoid) {
-  ASSIGN_OR_RETURN(Value * labels, AddLabels(graph, *output, output->type, output->batch_axis));
+absl::StatusOr<Loss> ElementLoss(Module& module, absl::string_view op, Value* output, bool before_sigmoid) {
+  ASSIGN_OR_RETURN(Value * labels, AddLabels(module, *output, output->type, output->batch_axis));
   const TensorType scalar{output->type.dtype, {}};
   const Value* named = output;
   if (before_sigmoid && output->producer() && output->producer()->Is("Sigmoid"))
     output = output->producer()->input(0);
-  const Node* node = AddLossNode(graph, op, output, labels, {}, {scalar, scalar});
+  const Node* node =
+      AddLossNode(module.graph, op, output, labels, SamplesOf(module, named->batch_axis), {scalar, scalar});
   return Loss{.output = named, .sum = node->output(0), .weight = node->output(1)};
 }
 
@@ -176,9 +206,9 @@ absl::StatusOr<Loss> ChooseLoss(Module& module, const CompileOptions& options) {
   const std::string kind = wanted == "auto" ? "cross-entropy" : wanted;
   module.notes.push_back(
       absl::StrCat("loss: ", kind, " of output '", output->name(), "' against input 'labels' (--loss)"));
-  if (kind == "cross-entropy") return CrossEntropy(graph, output, options);
-  if (kind == "mse") return ElementLoss(graph, "MeanSquaredError", output, false);
-  if (kind == "bce") return ElementLoss(graph, "BinaryCrossEntropyWithLogits", output, true);
+  if (kind == "cross-entropy") return CrossEntropy(module, output, options);
+  if (kind == "mse") return ElementLoss(module, "MeanSquaredError", output, false);
+  if (kind == "bce") return ElementLoss(module, "BinaryCrossEntropyWithLogits", output, true);
   return absl::InvalidArgumentError(
       absl::StrCat("--loss=", wanted, " is not known; there are auto, output:NAME, cross-entropy, mse, bce"));
 }
@@ -222,9 +252,25 @@ void CountCorrect(Graph& graph, const Loss& loss, Training& training) {
                               .outputs = {{DType::kInt64, {}}, {DType::kInt64, {}}}});
   node->attributes.Set("axis", loss.attributes.Int("axis", 1));
   node->attributes.Set("ignore_index", loss.attributes.Int("ignore_index", -100));
+  for (const char* name : {"batch_axis", "samples"}) {
+    if (loss.attributes.Has(name)) node->attributes.Set(name, loss.attributes.Int(name));
+  }
   node->attributes.Set("eval_only", int64_t{1});
   training.correct = AddSum(graph, "correct", DType::kInt64, node->output(0), true);
   training.predictions = AddSum(graph, "predictions", DType::kInt64, node->output(1), true);
+}
+
+void SayHowMicrobatchesAddUp(Module& module, const Loss& loss, bool is_sum) {
+  Training& training = module.training;
+  training.loss_is_sum = is_sum;
+  if (is_sum) {
+    module.notes.push_back(absl::StrCat("the loss '", loss.output->name(),
+                                        "' is a sum over samples, so the batch's is the sum"));
+  }
+  training.loss_of_whole_microbatches = !(is_sum && loss.ignores_padding);
+  if (training.loss_of_whole_microbatches) {
+    training.loss_sum->producer()->attributes.Set("samples", module.microbatch_size);
+  }
 }
 
 void EraseDead(Graph& graph, const Training& training) {
@@ -266,7 +312,9 @@ absl::StatusOr<bool> BuildLoss(Module& module, const PassContext& context) {
     if (output->uses().empty() && output != loss.output) dropped.push_back(output->name());
   }
   EraseDead(graph, training);
-  if (context.options.microbatches * context.options.replicas > 1) RETURN_IF_ERROR(CheckSampleMixing(graph));
+  const absl::StatusOr<SampleMixing> mixing = FindSampleMixing(module, loss.sum);
+  if (context.options.microbatches * context.options.replicas > 1) RETURN_IF_ERROR(mixing.status());
+  if (!loss.weight) SayHowMicrobatchesAddUp(module, loss, mixing.ok() && *mixing == SampleMixing::kSum);
   if (!dropped.empty()) {
     module.notes.push_back(absl::StrCat("not computed in training, as the loss does not need them: outputs ",
                                         absl::StrJoin(dropped, ", ")));

@@ -102,8 +102,9 @@ absl::StatusOr<bool> BuildUpdate(Module& module, const PassContext& context) {
                                .kind = Kind::kU,
                                .origin = training.loss_sum->producer()});
   scale->attributes.Set("order", std::move(order));
-  scale->attributes.Set("weight",
-                        static_cast<float>(context.options.microbatches * context.options.replicas));
+  scale->attributes.Set("weight", training.loss_is_sum ? 1.0f
+                                                       : static_cast<float>(context.options.microbatches *
+                                                                            context.options.replicas));
   training.gradient_scales = {scale};
 
   for (int i = 0; i < training.parameters.size(); ++i) {

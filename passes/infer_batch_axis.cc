@@ -1,29 +1,63 @@
-// Finds, for every value, the axis that counts the samples of the microbatch, from the inputs' first axes
-// through the rules of the op table. -1 where samples are mixed, absent, or no rule is known. The helper
-// Dropout is told its axis, so that its draw depends on the sample and not on the microbatch. Level model; on
-// the final forward graph; the loss and dropout need it.
+// Finds, for every value, the axis along which the samples of the microbatch lie, from the inputs' first axes
+// through the rules of the op table. -1 where samples are mixed, absent, or no rule is known. The helper ops
+// that treat samples one by one, Dropout and the losses, are told axis and number of samples, so that what
+// they do depends on the sample and not on the microbatch. Level model; on the final forward graph; the loss
+// and dropout need it.
+#include "absl/strings/str_cat.h"
 #include "compiler/ops/op_info.h"
 #include "passes/passes.h"
 
 namespace pipec {
+namespace {
+
+bool HoldsWholeSamples(const Value& value, int axis, int64_t samples) {
+  return axis < value.type.shape.size() && value.type.shape[axis] % samples == 0;
+}
+
+// The batch axis of the labels of a class loss: their own, or that of the scores without the axis of classes.
+int LabelsBatchAxis(const Node& loss) {
+  const Value &scores = *loss.input(0), &labels = *loss.input(1);
+  if (labels.batch_axis >= 0 || scores.batch_axis < 0) return labels.batch_axis;
+  const int64_t rank = scores.type.shape.size(), axis = loss.attributes.Int("axis", 1);
+  const int64_t classes = axis < 0 ? axis + rank : axis;
+  if (scores.batch_axis == classes) return -1;
+  return scores.batch_axis > classes ? scores.batch_axis - 1 : scores.batch_axis;
+}
+
+bool TellSamples(Node& node, int axis, int64_t samples) {
+  Attributes& attributes = node.attributes;
+  if (attributes.Int("batch_axis", -2) == axis && attributes.Int("samples") == samples) return false;
+  attributes.Set("batch_axis", int64_t{axis});
+  attributes.Set("samples", samples);
+  return true;
+}
+
+}  // namespace
 
 absl::StatusOr<bool> InferBatchAxis(Module& module, const PassContext&) {
   bool changed = false;
+  const int64_t samples = module.microbatch_size;
   for (Node* node = module.graph.first_node(); node; node = node->next()) {
     for (int k = 0; k < node->outputs().size(); ++k) {
       Value* output = node->outputs()[k];
       if (!output) continue;
       int axis = BatchAxisOf(*node, k);
-      if (axis >= 0 &&
-          (axis >= output->type.shape.size() || output->type.shape[axis] != module.microbatch_size))
-        axis = -1;
+      if (axis >= 0 && !HoldsWholeSamples(*output, axis, samples)) axis = -1;
       changed |= axis != output->batch_axis;
       output->batch_axis = axis;
     }
-    if (node->Is("Dropout", kPipecDomain) &&
-        node->attributes.Int("batch_axis", -1) != node->input(0)->batch_axis) {
-      node->attributes.Set("batch_axis", static_cast<int64_t>(node->input(0)->batch_axis));
-      changed = true;
+    if (node->Is("Dropout", kPipecDomain)) {
+      const int axis = node->input(0)->batch_axis;
+      if (TellSamples(*node, axis, samples)) {
+        changed = true;
+        if (axis < 0) {
+          module.notes.push_back(absl::StrCat("dropout '", node->name(), "': where its samples lie is not ",
+                                              "known, so every microbatch of a step has the same mask"));
+        }
+      }
+    } else if (node->Is("SoftmaxCrossEntropy", kPipecDomain) ||
+               node->Is("NegativeLogLikelihood", kPipecDomain)) {
+      changed |= TellSamples(*node, LabelsBatchAxis(*node), samples);
     }
   }
   return changed;

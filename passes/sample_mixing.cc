@@ -12,7 +12,10 @@
 namespace pipec {
 namespace {
 
-enum class Content { kFixed, kSamples, kReduced };  // no data, values of samples, a mean or sum over samples
+// No data, values of samples, a mean or a sum over samples.
+enum class Content { kFixed, kSamples, kMean, kSum };
+
+bool IsReduced(Content content) { return content == Content::kMean || content == Content::kSum; }
 
 bool IsOneOf(const Node& node, std::initializer_list<absl::string_view> ops) {
   return node.domain().empty() && std::find(ops.begin(), ops.end(), node.op()) != ops.end();
@@ -57,51 +60,85 @@ bool IsSumOfLosses(const Node& node) {
           node.op() == "MeanSquaredError" || node.op() == "BinaryCrossEntropyWithLogits");
 }
 
-// Whether the result is linear in those operands that are reduced, the others being fixed.
-bool IsLinear(const Node& node, const std::vector<Content>& inputs) {
-  const auto reduced = std::count(inputs.begin(), inputs.end(), Content::kReduced);
-  if (std::count(inputs.begin(), inputs.end(), Content::kSamples) > 0) return false;
-  if (IsOneOf(node, {"Add", "Sub", "Sum", "Concat"})) return true;
-  if (IsOneOf(node, {"Mul", "MatMul"})) return reduced == 1;
-  if (node.Is("Where")) return inputs[0] == Content::kFixed;
+// Whether `divisor` is a constant that counts what `sum` was added up from: the samples, or the elements.
+absl::StatusOr<bool> CountsSamples(const Value& divisor, const Value& sum, int64_t samples) {
+  if (divisor.kind() != ValueKind::kConstant || divisor.type.elements() != 1) return false;
+  ASSIGN_OR_RETURN(const std::string bytes, ReadData(divisor));
+  double count = 0;
+  if (divisor.type.dtype == DType::kFloat32) {
+    float narrow;
+    std::memcpy(&narrow, bytes.data(), sizeof(narrow));
+    count = narrow;
+  } else if (divisor.type.dtype == DType::kFloat64) {
+    std::memcpy(&count, bytes.data(), sizeof(count));
+  }
+  const Node* node = sum.producer();
+  while (node && IsOneOf(*node, {"Identity", "Neg", "Cast", "Reshape", "Squeeze", "Unsqueeze", "Flatten"})) {
+    node = node->input(0)->producer();
+  }
+  const int64_t summed = node && node->Is("ReduceSum") && node->output(0)->type.elements() > 0
+                             ? node->input(0)->type.elements() / node->output(0)->type.elements()
+                             : samples;
+  return count == static_cast<double>(samples) || count == static_cast<double>(summed);
+}
+
+// What a node makes of operands some of which are reduced.
+absl::StatusOr<Content> Combine(const Node& node, const std::vector<Content>& inputs, int64_t samples) {
+  const auto count = [&](Content content) { return std::count(inputs.begin(), inputs.end(), content); };
+  const auto means = count(Content::kMean), sums = count(Content::kSum);
+  const absl::Status not_linear =
+      Refuse(node, "is not linear in a mean or sum over the samples of a microbatch");
+  if (count(Content::kSamples) > 0) return not_linear;
+  const Content content = sums > 0 ? Content::kSum : Content::kMean;
+  const bool chooses = node.Is("Where") && inputs[0] == Content::kFixed;
+  if (chooses || IsOneOf(node, {"Add", "Sub", "Sum", "Concat"})) {
+    const auto fixed = count(Content::kFixed) - (chooses ? 1 : 0);
+    if (sums > 0 && means + fixed > 0)
+      return Refuse(node, "puts a sum over samples together with what is none");
+    return content;
+  }
+  if (IsOneOf(node, {"Mul", "MatMul"}) && means + sums == 1) return content;
   if (node.Is("Div")) {
     // The mean that import spells as sum / weight.
     const Node* losses = node.input(0)->producer();
-    const bool is_mean = losses && IsSumOfLosses(*losses) && node.input(1) == losses->output(1);
-    return is_mean || (inputs[0] == Content::kReduced && inputs[1] == Content::kFixed);
+    if (losses && IsSumOfLosses(*losses) && node.input(1) == losses->output(1)) return Content::kMean;
+    if (!IsReduced(inputs[0]) || inputs[1] != Content::kFixed) return not_linear;
+    if (content == Content::kMean) return content;
+    ASSIGN_OR_RETURN(const bool is_mean, CountsSamples(*node.input(1), *node.input(0), samples));
+    return is_mean ? Content::kMean : Content::kSum;
   }
-  return inputs[0] == Content::kReduced && reduced == 1 &&
-         IsOneOf(node, {"Identity", "Neg", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
-                        "Expand", "Slice", "Split", "Gather", "ReduceSum", "ReduceMean"});
+  if (IsReduced(inputs[0]) && means + sums == 1 &&
+      IsOneOf(node, {"Identity", "Neg", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose",
+                     "Expand", "Slice", "Split", "Gather", "ReduceSum", "ReduceMean"})) {
+    return content;
+  }
+  return not_linear;
 }
 
-absl::StatusOr<Content> ResultOf(const Node& node, const std::vector<Content>& inputs) {
-  const auto any = [&](Content content) {
-    return std::find(inputs.begin(), inputs.end(), content) != inputs.end();
-  };
+absl::StatusOr<Content> ResultOf(const Node& node, const std::vector<Content>& inputs, int64_t samples) {
+  const bool any_samples = std::count(inputs.begin(), inputs.end(), Content::kSamples) > 0;
+  const bool any_reduced = std::any_of(inputs.begin(), inputs.end(), IsReduced);
   // What is no float carries no gradient: it chooses, and what it chooses from counts.
   if (!node.output(0) || !IsFloat(node.output(0)->type.dtype)) {
-    return any(Content::kSamples) || any(Content::kReduced) ? Content::kSamples : Content::kFixed;
+    return any_samples || any_reduced ? Content::kSamples : Content::kFixed;
   }
-  if (IsSumOfLosses(node) && !any(Content::kReduced)) return Content::kReduced;
+  if (IsSumOfLosses(node) && !any_reduced) return Content::kSum;
   if (node.domain().empty() && absl::StartsWith(node.op(), "Reduce")) {
     ASSIGN_OR_RETURN(const bool over_samples, ReducesSamples(node));
-    if (over_samples && IsOneOf(node, {"ReduceSum", "ReduceMean"})) return Content::kReduced;
+    if (over_samples && node.Is("ReduceSum")) return Content::kSum;
+    if (over_samples && node.Is("ReduceMean")) return Content::kMean;
     if (over_samples) return Refuse(node, "reduces over the samples of a microbatch");
   }
   if (NormalizesSamples(node)) return Refuse(node, "normalises over the samples of a microbatch");
-  if (any(Content::kReduced)) {
-    if (IsLinear(node, inputs)) return Content::kReduced;
-    return Refuse(node, "is not linear in a mean or sum over the samples of a microbatch");
-  }
-  return any(Content::kSamples) ? Content::kSamples : Content::kFixed;
+  if (any_reduced) return Combine(node, inputs, samples);
+  return any_samples ? Content::kSamples : Content::kFixed;
 }
 
 }  // namespace
 
-absl::Status CheckSampleMixing(const Graph& graph) {
+absl::StatusOr<SampleMixing> FindSampleMixing(const Module& module, const Value* loss) {
   absl::flat_hash_map<const Value*, Content> contents;
-  for (const Node* node = graph.first_node(); node; node = node->next()) {
+  for (const Node* node = module.graph.first_node(); node; node = node->next()) {
     if (node->Is("Accumulate", kPipecDomain) || node->Is("CountCorrect", kPipecDomain)) continue;
     std::vector<Content> inputs;
     for (const Value* input : node->inputs()) {
@@ -112,12 +149,14 @@ absl::Status CheckSampleMixing(const Graph& graph) {
         inputs.push_back(input && input->kind() == ValueKind::kInput ? Content::kSamples : Content::kFixed);
       }
     }
-    ASSIGN_OR_RETURN(const Content result, ResultOf(*node, inputs));
+    ASSIGN_OR_RETURN(const Content result, ResultOf(*node, inputs, module.microbatch_size));
     for (const Value* output : node->outputs()) {
       if (output) contents[output] = result;
     }
   }
-  return absl::OkStatus();
+  auto it = contents.find(loss);
+  if (it == contents.end() || !IsReduced(it->second)) return SampleMixing::kUnknown;
+  return it->second == Content::kSum ? SampleMixing::kSum : SampleMixing::kMean;
 }
 
 }  // namespace pipec

@@ -1,14 +1,19 @@
 #include <algorithm>
 
 #include "compiler/emit/emit.h"
+#include "compiler/ops/op_info.h"
 
 namespace pipec {
 namespace {
 
-// The operand of a loss that holds the labels, if `use` is it; and the number of classes, 0 if there are
-// none.
+// The operand of a loss that holds the labels, if `use` is it or a view of it is; and the number of classes,
+// 0 if there are none.
 bool IsLabels(const Use& use, int64_t& classes) {
   const Node& node = *use.node;
+  if (use.index == 0 && AliasOf(node) == Alias::kView) {
+    const absl::Span<const Use> uses = node.output(0)->uses();
+    return std::any_of(uses.begin(), uses.end(), [&](const Use& seen) { return IsLabels(seen, classes); });
+  }
   const bool class_loss =
       node.Is("SoftmaxCrossEntropy", kPipecDomain) || node.Is("NegativeLogLikelihood", kPipecDomain);
   const bool other_loss =

@@ -308,6 +308,8 @@ class Writer {
     };
     out_.set_loss_sum(made_here(training.loss_sum));
     out_.set_loss_weight(made_here(training.loss_weight));
+    out_.set_loss_is_sum(training.loss_is_sum);
+    out_.set_loss_of_whole_microbatches(training.loss_of_whole_microbatches);
     out_.set_correct(made_here(training.correct));
     out_.set_predictions(made_here(training.predictions));
     out_.set_gradient_norm(-1);

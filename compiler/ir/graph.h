@@ -69,7 +69,9 @@ class Value {
   absl::Span<const Use> uses() const { return uses_; }
 
   TensorType type;
-  // Which axis counts the samples of the microbatch, or -1: the same for every sample, or not known.
+  // Along which axis the samples of the microbatch lie, or -1: the same for every sample, or not known.
+  // Samples lie one after the other, each with shape[batch_axis] / microbatch size entries: 1 for an input,
+  // more where a Reshape merged the axis with what lies behind it ([B,T,H] -> [B*T,H]).
   int batch_axis = -1;
   // What an output of the model is called outside, if its own name is another value's; "": its name.
   std::string output_name;

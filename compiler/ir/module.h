@@ -36,6 +36,11 @@ struct Training {
   // predictions (int64; null if there are no class labels).
   Value* loss_sum = nullptr;
   Value* loss_weight = nullptr;
+  // The loss of a batch is the sum over its microbatches: loss_sum is divided by nothing. loss_weight is null.
+  bool loss_is_sum = false;
+  // Padding would weigh in the loss, so evaluation adds up whole microbatches only (Accumulate's attribute
+  // samples). loss_weight is null.
+  bool loss_of_whole_microbatches = false;
   Value* correct = nullptr;
   Value* predictions = nullptr;
   // In the order of the model's initializers; parameters the loss does not depend on are not among them.

@@ -39,10 +39,15 @@ std::string Contents(DType dtype, int64_t elements, absl::string_view bytes) {
   }
 }
 
-std::string Typed(const Value* value) {
+std::string Typed(const Value* value, int64_t samples) {
   if (!value) return "-";
-  return absl::StrCat(value->name(), ": ", ToString(value->type),
-                      value->batch_axis >= 0 ? absl::StrCat(" batch axis ", value->batch_axis) : "");
+  std::string text = absl::StrCat(value->name(), ": ", ToString(value->type));
+  if (value->batch_axis < 0) return text;
+  absl::StrAppend(&text, " batch axis ", value->batch_axis);
+  if (samples < 1 || value->batch_axis >= value->type.shape.size()) return text;  // a broken module
+  const int64_t size = value->type.shape[value->batch_axis];
+  if (size != samples) absl::StrAppend(&text, " (", samples, "x", size / samples, ")");
+  return text;
 }
 
 struct AttributePrinter {
@@ -63,15 +68,16 @@ struct AttributePrinter {
   }
 };
 
-std::string Print(const Node& node, bool staged) {
+std::string Print(const Node& node, bool staged, int64_t samples) {
   std::string line = "  ";
   if (staged) {
     absl::StrAppend(&line, node.stage, std::string(1, Letter(node.kind)), " ");
   } else if (node.kind != Kind::kF) {
     absl::StrAppend(&line, std::string(1, Letter(node.kind)), " ");
   }
-  absl::StrAppend(&line, absl::StrJoin(node.outputs(), ", ",
-                                       [](std::string* out, const Value* v) { out->append(Typed(v)); }));
+  absl::StrAppend(&line, absl::StrJoin(node.outputs(), ", ", [samples](std::string* out, const Value* v) {
+    out->append(Typed(v, samples));
+  }));
   absl::StrAppend(&line, " = ", node.domain().empty() ? "" : absl::StrCat(node.domain(), "::"), node.op(),
                   "(",
                   absl::StrJoin(node.inputs(), ", ",
@@ -94,7 +100,7 @@ void PrintGraph(const Module& module, std::string& out) {
   for (const Value* value : module.graph.Values()) {
     constexpr const char* kNames[] = {"input", "parameter", "constant", "accumulator", "state"};
     if (value->producer()) continue;
-    absl::StrAppend(&out, kNames[static_cast<int>(value->kind())], " ", Typed(value));
+    absl::StrAppend(&out, kNames[static_cast<int>(value->kind())], " ", Typed(value, module.microbatch_size));
     if (value->kind() == ValueKind::kConstant && value->data.bytes) {
       out.append(Contents(value->type.dtype, value->type.elements(), *value->data.bytes));
     }
@@ -102,7 +108,7 @@ void PrintGraph(const Module& module, std::string& out) {
     out.append("\n");
   }
   for (const Node* node = module.graph.first_node(); node; node = node->next()) {
-    out.append(Print(*node, module.level >= Level::kStaged));
+    out.append(Print(*node, module.level >= Level::kStaged, module.microbatch_size));
   }
   for (const Value* value : module.graph.outputs) {
     absl::StrAppend(&out, "output ", value->name(),
@@ -117,6 +123,7 @@ void PrintTraining(const Training& training, std::string& out) {
   };
   named("loss sum", training.loss_sum);
   named("loss weight", training.loss_weight);
+  if (training.loss_is_sum) out.append("loss is a sum over samples\n");
   named("correct", training.correct);
   named("predictions", training.predictions);
   for (const TrainedParameter& trained : training.parameters) {

@@ -5,7 +5,7 @@
 //              among the inputs
 //              - two values or two nodes of one name, an empty name
 //   types      - a value without element type or with a negative dimension
-//              - a batch axis that does not exist, or whose size is not the microbatch's
+//              - a batch axis that does not exist, or that does not hold whole samples of the microbatch
 //   contents   - contents whose length is not the type's; contents of anything but constants and parameters
 //   outputs    - an output that does not belong to the graph
 //   kinds      - a forward node with an origin, an origin that does not come before its node
@@ -55,7 +55,9 @@ absl::Status CheckType(const Value& value, int64_t microbatch_size) {
     return Broken(value,
                   absl::StrCat("of type ", ToString(value.type), " has batch axis ", value.batch_axis));
   }
-  if (value.type.shape[value.batch_axis] != microbatch_size) {
+  const int64_t size = value.type.shape[value.batch_axis];
+  const bool is_fed = value.kind() == ValueKind::kInput;  // one entry a sample
+  if (microbatch_size < 1 || (is_fed ? size != microbatch_size : size % microbatch_size != 0)) {
     return Broken(value, absl::StrCat("of type ", ToString(value.type), " has batch axis ", value.batch_axis,
                                       ", but a microbatch has ", microbatch_size, " samples"));
   }

@@ -47,7 +47,8 @@ Gradients NegativeLogLikelihood(GradientBuilder& b, Span dy, const Wanted& wante
 Gradients MeanSquaredError(GradientBuilder& b, Span dy, const Wanted& wanted) {
   Gradients gradients(2);
   if (!dy[0]) return gradients;
-  Value* gradient = b.Emit("MeanSquaredErrorGrad", {dy[0], b.input(0), b.input(1)}, {}, kPipecDomain);
+  Value* gradient =
+      b.Emit("MeanSquaredErrorGrad", {dy[0], b.input(0), b.input(1)}, b.forward()->attributes, kPipecDomain);
   if (wanted[0]) gradients[0] = gradient;
   if (wanted[1]) gradients[1] = b.Emit("Neg", {gradient});
   return gradients;
@@ -58,8 +59,8 @@ Gradients BinaryCrossEntropy(GradientBuilder& b, Span dy, const Wanted& wanted) 
   Gradients gradients(2);
   if (!dy[0]) return gradients;
   if (wanted[0]) {
-    gradients[0] =
-        b.Emit("BinaryCrossEntropyWithLogitsGrad", {dy[0], b.input(0), b.input(1)}, {}, kPipecDomain);
+    gradients[0] = b.Emit("BinaryCrossEntropyWithLogitsGrad", {dy[0], b.input(0), b.input(1)},
+                          b.forward()->attributes, kPipecDomain);
   }
   if (wanted[1]) gradients[1] = b.Emit("Neg", {b.Emit("Mul", {b.input(0), dy[0]})});
   return gradients;

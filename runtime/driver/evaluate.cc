@@ -42,7 +42,20 @@ absl::StatusOr<EvaluationReport> Evaluate(Session& session, const DataSource& da
   std::optional<int64_t> correct, predictions;
   EvaluationReport report;
   report.step = step;
-  double unweighted = 0;  // microbatches, each of which counts 1
+  const plan::RankPlan& rank_plan = session.executor(0).rank_plan();
+  const int64_t whole_samples = session.manifest().microbatch_size;
+  double counted = 0;  // microbatches that loss_sum holds, each of which counts 1
+  const bool only_whole = rank_plan.loss_of_whole_microbatches();
+  if (only_whole && total < whole_samples) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model computes its loss itself, so evaluation needs whole microbatches: ", total,
+                     " samples, a microbatch has ", whole_samples));
+  }
+  if (only_whole && total % whole_samples != 0) {
+    observer.OnNote(absl::StrCat("the model computes its loss itself, so the last ", total % whole_samples,
+                                 " samples, no whole microbatch of ", whole_samples,
+                                 ", are left out of the evaluation's loss"));
+  }
   for (int64_t at = 0; at < total; at += batch) {
     if (options.stop != nullptr && *options.stop)
       return absl::CancelledError("interrupted during evaluation");
@@ -52,18 +65,9 @@ absl::StatusOr<EvaluationReport> Evaluate(Session& session, const DataSource& da
     (void)done;
     ASSIGN_OR_RETURN(const std::optional<double> sum, session.ReadScalar(&plan::RankPlan::loss_sum));
     ASSIGN_OR_RETURN(const std::optional<double> weight, session.ReadScalar(&plan::RankPlan::loss_weight));
-    if (!weight.has_value() && valid < batch) {
-      // A loss that the model computes itself takes the padding for samples.
-      if (at == 0) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("the loss is an output of the model, so evaluation needs whole batches: ", total,
-                         " samples, one batch has ", batch));
-      }
-      break;
-    }
     Add(sum, &loss_sum);
     Add(weight, &loss_weight);
-    unweighted += session.manifest().microbatches;
+    counted += static_cast<double>(valid / whole_samples);
     ASSIGN_OR_RETURN(const std::optional<int64_t> right, session.ReadCount(&plan::RankPlan::correct));
     ASSIGN_OR_RETURN(const std::optional<int64_t> made, session.ReadCount(&plan::RankPlan::predictions));
     Add(right, &correct);
@@ -71,7 +75,8 @@ absl::StatusOr<EvaluationReport> Evaluate(Session& session, const DataSource& da
     report.samples += valid;
     observer.OnProgress("evaluation", report.samples, total);
   }
-  report.loss = loss_sum.value_or(0) / loss_weight.value_or(unweighted);
+  const bool is_sum = rank_plan.loss_is_sum();
+  report.loss = loss_sum.value_or(0) / loss_weight.value_or(is_sum ? 1 : counted);
   if (correct.has_value() && predictions.value_or(0) > 0) {
     report.accuracy = static_cast<double>(*correct) / static_cast<double>(*predictions);
   }

@@ -7,8 +7,9 @@
 
 namespace pipec {
 
-// Loss over all samples (an incomplete last batch is padded, and the padding weighs nothing) and, with class
-// labels, accuracy.
+// Loss over all samples and, with class labels, accuracy. An incomplete last batch is padded, and the padding
+// weighs nothing: the losses of the op table leave it out; where the model computes its loss in another way,
+// an incomplete last microbatch is left out of the loss, and a note says so.
 absl::StatusOr<EvaluationReport> Evaluate(Session& session, const DataSource& data, const RunOptions& options,
                                           int64_t step, RunObserver& observer);
 

@@ -17,6 +17,7 @@ namespace {
 struct Collected {
   int rank = 0, port = 0;
   ManifestPort type;
+  int64_t rows = 1;  // entries of the batch axis that belong to one sample
   HostArray array;
   std::shared_ptr<std::string> bytes;
 };
@@ -39,7 +40,11 @@ absl::StatusOr<std::vector<Collected>> PrepareOutputs(Session& session, int64_t 
     if (!found)
       return absl::InvalidArgumentError(absl::StrCat("no rank delivers the output '", port.name, "'"));
     row.array.type = port.type;
-    if (port.batch_axis >= 0) row.array.type.shape[port.batch_axis] = samples;
+    if (port.batch_axis >= 0) {
+      int64_t& size = row.array.type.shape[port.batch_axis];
+      row.rows = size / session.manifest().microbatch_size;
+      size = samples * row.rows;
+    }
     row.bytes = std::make_shared<std::string>(row.array.type.bytes(), '\0');
     row.array.bytes = *row.bytes;
     row.array.owner = row.bytes;
@@ -58,10 +63,10 @@ void Place(const Collected& output, absl::Span<const std::byte> microbatch, int6
   const int axis = output.type.batch_axis;
   const int64_t outer = NumElements(shape.first(axis));
   const int64_t row = NumElements(shape.subspan(axis + 1)) * SizeOf(output.type.type.dtype);
-  const int64_t total = output.array.type.shape[axis];
+  const int64_t sample = output.rows * row, total = output.array.type.shape[axis];
   for (int64_t o = 0; o < outer; ++o) {
-    std::memcpy(output.bytes->data() + (o * total + first) * row, microbatch.data() + o * shape[axis] * row,
-                valid * row);
+    std::memcpy(output.bytes->data() + o * total * row + first * sample,
+                microbatch.data() + o * shape[axis] * row, valid * sample);
   }
 }
 

@@ -50,6 +50,11 @@ TEST(VerifyModel, TypesAndBatchAxes) {
   wrong.x->batch_axis = 0;
   wrong.module.microbatch_size = 3;
   EXPECT_THAT(wrong.Verdict(), HasSubstr("3 samples"));
+  wrong.module.microbatch_size = 1;  // two entries a sample: of a result, not of an input
+  EXPECT_THAT(wrong.Verdict(), HasSubstr("1 samples"));
+  wrong.x->batch_axis = -1;
+  wrong.relu->output(0)->batch_axis = 0;
+  EXPECT_EQ(wrong.Verdict(), "");
 }
 
 TEST(VerifyModel, Contents) {

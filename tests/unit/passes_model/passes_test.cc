@@ -139,6 +139,31 @@ TEST(InferBatchAxis, FollowsTheSamples) {
   EXPECT_EQ(module->graph.outputs[2]->batch_axis, 0);
 }
 
+// A merged axis holds the samples one after the other; dropout and losses are told how many there are.
+TEST(InferBatchAxis, KeepsAMergedAxis) {
+  auto module = Import(
+      Text(
+          R"(g (float[N,3,4] x, int64[N,3] t) => (l) <float[4,5] w = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}> {
+        rows = Constant<value_ints = [-1, 4]>()
+        h = Reshape(x, rows)
+        d = Dropout(h)
+        y = MatMul(d, w)
+        flat = Constant<value_ints = [-1]>()
+        u = Reshape(t, flat)
+        l = SoftmaxCrossEntropyLoss<reduction = "sum">(y, u)
+      })"),
+      {.microbatch_size = 2});
+  EXPECT_TRUE(Apply(LowerDropout, *module));
+  EXPECT_TRUE(Apply(InferBatchAxis, *module));
+  const Node* loss = module->graph.outputs[0]->producer();
+  const Node* dropout = loss->input(0)->producer()->input(0)->producer();
+  for (const Node* node : {loss, dropout}) {
+    EXPECT_EQ(node->attributes.Int("batch_axis", -1), 0);
+    EXPECT_EQ(node->attributes.Int("samples"), 2);
+  }
+  EXPECT_THAT(Print(*module), HasSubstr("y: float32[6,5] batch axis 0 (2x3)"));
+}
+
 TEST(LowerDropout, TrainAndInfer) {
   const std::string text = Text(R"(g (float[N,4] x) => (y, z) <float r = {0.25}, bool off = {0}> {
         h = Exp(x)
