@@ -96,6 +96,17 @@ void CompileFlags::AddTo(FlagTable& table) {
   table.Group("Devices");
   table.Choice("device", &device_, DeviceNames(), "what to plan for; --list-devices describes them");
   table.Size("memory", &memory_, "limit per device", "the device's; cpu: this machine's divided by P");
+  table.Check([this]() -> absl::Status {
+    // What a plan can say; far below where products leave the range of a number.
+    constexpr int64_t kStages = 1 << 16, kMicrobatches = 1 << 24, kBatch = int64_t{1} << 31;
+    const int64_t stages = int64_t{std::max(stages_, 1)} * std::max(context_.options.virtual_stages, 1);
+    if (stages > kStages || microbatches_ > kMicrobatches || batch_ > kBatch) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a plan has at most ", kStages, " stages, ", kMicrobatches, " microbatches and ",
+                       kBatch, " samples (--stages, --virtual-stages, --microbatches, --batch)"));
+    }
+    return absl::OkStatus();
+  });
   table.Check([this] {
     return context_.options.label_smoothing <= 1
                ? absl::OkStatus()

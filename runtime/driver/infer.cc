@@ -53,11 +53,19 @@ absl::StatusOr<std::vector<Collected>> PrepareOutputs(Session& session, int64_t 
   return outputs;
 }
 
-// Puts the first `valid` samples of a microbatch at sample `first` of the whole.
-void Place(const Collected& output, absl::Span<const std::byte> microbatch, int64_t first, int64_t valid) {
+// Puts the first `valid` samples of a microbatch at sample `first` of the whole. What has no axis of samples
+// must be the same for every microbatch: of several values none is the output's.
+absl::Status Place(const Collected& output, absl::Span<const std::byte> microbatch, int64_t first,
+                   int64_t valid) {
   if (output.type.batch_axis < 0) {
+    if (first > 0 && std::memcmp(output.bytes->data(), microbatch.data(), microbatch.size()) != 0) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "--outputs: output '", output.type.name, "' (", ToString(output.type.type),
+          ") has no axis of samples, but differs between microbatches; take it out of the model's "
+          "outputs, or run one microbatch of data"));
+    }
     std::memcpy(output.bytes->data(), microbatch.data(), microbatch.size());
-    return;
+    return absl::OkStatus();
   }
   const absl::Span<const int64_t> shape(output.type.type.shape);
   const int axis = output.type.batch_axis;
@@ -68,6 +76,7 @@ void Place(const Collected& output, absl::Span<const std::byte> microbatch, int6
     std::memcpy(output.bytes->data() + o * total * row + first * sample,
                 microbatch.data() + o * shape[axis] * row, valid * sample);
   }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -98,8 +107,8 @@ absl::Status Infer(Session& session, const DataSource& data, const RunOptions& o
     }
     for (const Collected& output : outputs) {
       for (int m = 0; m < manifest.microbatches && scalars[m].valid_samples > 0; ++m) {
-        Place(output, session.feed(output.rank).Output(output.port, m), at + scalars[m].first_sample,
-              scalars[m].valid_samples);
+        RETURN_IF_ERROR(Place(output, session.feed(output.rank).Output(output.port, m),
+                              at + scalars[m].first_sample, scalars[m].valid_samples));
       }
     }
     ++result->steps;

@@ -1,6 +1,7 @@
 // make-model: ONNX models for samples, tests and benches, with PyTorch's default initialisation and parameter
 // names.
 #include <iostream>
+#include <new>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -108,7 +109,7 @@ int Main(int argc, char** argv) {
     }
     for (int64_t ModelSize::*field : kSizes) {
       if (size.*field > kLargest) {
-        return absl::InvalidArgumentError(absl::StrCat("a size of ", size.*field, " is above ", kLargest));
+        return absl::InvalidArgumentError(absl::StrCat("--layers, --hidden, ...: ", size.*field, " is above ", kLargest));
       }
     }
     if (size.dropout >= 1) return absl::InvalidArgumentError("--dropout: must be below 1");
@@ -118,8 +119,13 @@ int Main(int argc, char** argv) {
 
   options.seed = seed;
   if (file.empty()) file = kind + ".onnx";
-  if (absl::Status status = Make(kind, preset, size, options, file); !status.ok())
-    return Refuse("make-model", status);
+  try {
+    if (absl::Status status = Make(kind, preset, size, options, file); !status.ok())
+      return Refuse("make-model", status);
+  } catch (const std::exception&) {
+    return Refuse("make-model", absl::ResourceExhaustedError(
+                                    "the contents do not fit into memory; --no-weights leaves them out"));
+  }
   return Done("make-model");
 }
 

@@ -143,6 +143,13 @@ class BadModels(Case):
         for word in ("--label-smoothing", "--loss=mse", "--disable-pass", "fold-constants"):
             self.assertIn(word, done.stderr)
 
+    def test_sizes_beyond_all_plans(self):
+        path = self.write("model.onnxtxt", mlp(batch="N"))
+        for flags in (["--microbatches=99999999"], ["--batch=9223372036854775807", "--microbatches=1"],
+                      ["--stages=100000", "--virtual-stages=100000", "--schedule=interleaved"]):
+            self.assertIn("at most", self.run_tool("pipec", path, *flags, expect=2).stderr)
+        self.assertIn("--hidden", self.run_tool("make-model", "mlp", "--hidden=99999999999", expect=2).stderr)
+
     def test_without_a_pass_that_the_plan_needs(self):
         path = self.write("model.onnxtxt", mlp())
         for name in ("build-update", "partition-stages", "insert-messages", "order-actions", "plan-memory"):

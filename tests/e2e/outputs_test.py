@@ -53,6 +53,14 @@ class Outputs(Case):
         self.assertEqual(arrays["a"], ("<i8", (SAMPLES,), struct.pack(f"<{SAMPLES}q", *[2] * SAMPLES)))
         self.assertEqual(arrays["g"], ("|b1", (SAMPLES, 3), bytes(x > 0 for x in X)))
 
+    def test_what_has_no_axis_of_samples_has_one_value_or_none(self):
+        text = model_text(["float[2,3] x"], ["float s"], [], ["y = Relu(x)", "s = ReduceSum<keepdims=0>(y)"])
+        plan = self.compile(self.write("model.onnxtxt", text), "--mode=infer", "--stages=1", "--microbatches=2")
+        for samples, code in ((2, 0), (4, 1)):
+            write_npz(self.folder / "x.npz", {"x": ("float32", (samples, 3), [float(i) for i in range(3 * samples)])})
+            done = self.run_tool("piperun", plan, "--data=x.npz", "--outputs=out.npz", expect=code)
+        self.assertIn("'s'", done.stderr)
+
     def test_nothing_in_an_array(self):
         arrays = self.outputs(["float[2,0] z", "float[2,3] y"], ["y = MatMul(x, w)", "z = Slice(y, one, one, one)"],
                               [IDENTITY, "int64[1] one = {1}"])
