@@ -61,6 +61,7 @@ Value* Graph::AddValue(ValueKind kind, absl::string_view name, TensorType type) 
   value->type = std::move(type);
   Value* result = value.get();
   values_.push_back(std::move(value));
+  value_array_.clear();
   result->position_ = std::prev(values_.end());
   value_names_[result->name_] = result;
   if (kind == ValueKind::kInput) inputs_.push_back(result);
@@ -88,6 +89,7 @@ Node* Graph::AddNode(NodeSpec spec, Node* before) {
   node->origin = spec.origin;
   node_names_[node->name_] = node;
   node->position_ = nodes_.insert(before ? before->position_ : nodes_.end(), std::move(owned));
+  node_array_.clear();
   node->inputs_.assign(spec.inputs.size(), nullptr);
   node->use_places_.assign(spec.inputs.size(), -1);
   for (int i = 0; i < spec.inputs.size(); ++i) AddUse(node, i, spec.inputs[i]);
@@ -150,6 +152,8 @@ void Graph::Erase(Node* node) {
     value_names_.erase(output->name_);
     values_.erase(output->position_);
   }
+  value_array_.clear();
+  node_array_.clear();
   node_names_.erase(node->name_);
   nodes_.erase(node->position_);
 }
@@ -159,10 +163,12 @@ void Graph::Erase(Value* value) {
   if (value->kind_ == ValueKind::kInput) inputs_.erase(std::find(inputs_.begin(), inputs_.end(), value));
   value_names_.erase(value->name_);
   values_.erase(value->position_);
+  value_array_.clear();
 }
 
 void Graph::Move(Node* node, Node* before) {
   if (node == before) return;
+  node_array_.clear();
   nodes_.splice(before ? before->position_ : nodes_.end(), nodes_, node->position_);
 }
 
@@ -174,22 +180,24 @@ void Graph::Rename(Value* value, absl::string_view name) {
 }
 
 std::vector<Node*> Graph::Nodes() const {
-  std::vector<Node*> nodes;
-  nodes.reserve(nodes_.size());
-  for (const auto& node : nodes_) nodes.push_back(node.get());
-  return nodes;
+  if (node_array_.empty()) {
+    node_array_.reserve(nodes_.size());
+    for (const auto& node : nodes_) node_array_.push_back(node.get());
+  }
+  return node_array_;
 }
 
 std::vector<Value*> Graph::Values() const {
-  std::vector<Value*> values;
-  values.reserve(values_.size());
-  for (const auto& value : values_) values.push_back(value.get());
-  return values;
+  if (value_array_.empty()) {
+    value_array_.reserve(values_.size());
+    for (const auto& value : values_) value_array_.push_back(value.get());
+  }
+  return value_array_;
 }
 
 void Graph::NumberNodes() {
   int index = 0;
-  for (const auto& node : nodes_) node->index = index++;
+  for (Node* node : Nodes()) node->index = index++;
 }
 
 Value* Graph::FindValue(absl::string_view name) const {

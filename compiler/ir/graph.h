@@ -206,6 +206,10 @@ class Graph {
 
   std::list<std::unique_ptr<Node>> nodes_;
   std::list<std::unique_ptr<Value>> values_;
+  // What Nodes() and Values() last gave; empty once the lists have changed. Walks over lists that are scattered
+  // in memory would otherwise be most of what a pass or a verifier does.
+  mutable std::vector<Node*> node_array_;
+  mutable std::vector<Value*> value_array_;
   std::vector<Value*> inputs_;
   absl::flat_hash_map<std::string, Value*> value_names_;
   absl::flat_hash_map<std::string, int> name_counters_;

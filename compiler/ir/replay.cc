@@ -1,6 +1,8 @@
 #include "compiler/ir/replay.h"
 
+#include <algorithm>
 #include <map>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -40,6 +42,23 @@ class Arena {
   std::map<int64_t, Piece> pieces_;
 };
 
+// What an instruction or message does with one value, worked out once for all microbatches.
+struct Access {
+  const Value* value = nullptr;
+  int64_t address = 0, bytes = 0;  // in the first slot
+  int64_t stride = 0;
+  const std::vector<int>* slots = nullptr;  // by microbatch; null: the same place for all
+  bool feed = false;                        // an input of the model, there when it is first read
+  bool keeps = false;                       // its contents are the buffer's, whatever the microbatch
+  bool may_write = true;
+  Contents contents{nullptr, -1};  // what has to be there; of each microbatch unless it keeps
+};
+
+struct Instruction {
+  const Node* node;
+  std::vector<Access> reads, writes;
+};
+
 class Machine {
  public:
   Machine(const Module& module, int rank, bool training)
@@ -47,7 +66,16 @@ class Machine {
     for (const Program& program : memory_.programs)
       instructions_.insert(program.nodes.begin(), program.nodes.end());
     for (const auto& [value, location] : memory_.locations) {
-      if (value->kind() != ValueKind::kResult && value->kind() != ValueKind::kInput) Write(value, -1);
+      if (value->kind() != ValueKind::kResult && value->kind() != ValueKind::kInput)
+        Write(AccessTo(value), -1);
+    }
+    for (const Program& program : memory_.programs) {
+      std::vector<Instruction>& instructions = programs_[{program.kind, program.stage}];
+      for (const Node* node : program.nodes) instructions.push_back(Prepare(*node));
+    }
+    for (const Message& message : module.messages) {
+      for (const Value* value : Ends(message, true)) sends_[&message].push_back(AccessTo(value));
+      for (const Value* value : Ends(message, false)) receives_[&message].push_back(AccessTo(value));
     }
   }
 
@@ -55,12 +83,11 @@ class Machine {
     if (IsMessage(action.kind)) return RunMessage(action);
     if (action.kind == ActionKind::kReduceTied) return Exchange(MessageKind::kTied, action);
     const int stage = action.kind == ActionKind::kNorm ? StagesOfRank(module_, rank_).front() : action.stage;
-    for (const Program& program : memory_.programs) {
-      if (program.kind != action.kind || program.stage != stage) continue;
-      for (const Node* node : program.nodes) RETURN_IF_ERROR(RunNode(*node, action));
-      return action.kind == ActionKind::kNorm ? Exchange(MessageKind::kNorm, action) : absl::OkStatus();
-    }
-    return absl::InternalError(absl::StrCat("action ", ToString(action), " has no program"));
+    auto program = programs_.find({action.kind, stage});
+    if (program == programs_.end())
+      return absl::InternalError(absl::StrCat("action ", ToString(action), " has no program"));
+    for (const Instruction& instruction : program->second) RETURN_IF_ERROR(RunNode(instruction, action));
+    return action.kind == ActionKind::kNorm ? Exchange(MessageKind::kNorm, action) : absl::OkStatus();
   }
 
   // What the driver reads after the last action.
@@ -68,24 +95,14 @@ class Machine {
     if (!training_) return absl::OkStatus();
     for (const Node* scale : module_.training.gradient_scales) {
       if (module_.stages[scale->stage].rank != rank_) continue;
-      for (const Value* value : scale->outputs()) RETURN_IF_ERROR(Read(value, -1, {ActionKind::kNorm}));
+      for (const Value* value : scale->outputs())
+        RETURN_IF_ERROR(Read(AccessTo(value), -1, {ActionKind::kNorm}));
     }
     return absl::OkStatus();
   }
 
  private:
   const Location& Place(const Value* value) const { return memory_.locations.find(value)->second; }
-
-  int64_t Address(const Value* value, int microbatch) const {
-    const Location& place = Place(value);
-    const Buffer& buffer = memory_.buffers[place.buffer];
-    int slot = 0;
-    if (buffer.slot_class >= 0 && microbatch >= 0) {
-      const SlotClass& slot_class = memory_.slot_classes[buffer.slot_class];
-      slot = (training_ ? slot_class.train : slot_class.eval)[microbatch];
-    }
-    return buffer.offset + slot * buffer.stride() + place.offset;
-  }
 
   bool Keeps(const Value* value) const {
     const BufferKind kind = memory_.buffers[Place(value).buffer].kind;
@@ -108,48 +125,82 @@ class Machine {
     return value;
   }
 
-  Contents Wanted(const Value* value, int microbatch) const {
-    if (Keeps(value)) return {nullptr, Place(value).buffer};
-    return {Source(value), microbatch};
-  }
-
-  void Write(const Value* value, int microbatch) {
-    arena_.Write(Address(value, microbatch), value->type.bytes(), Wanted(value, microbatch));
-  }
-
-  absl::Status Read(const Value* value, int microbatch, const Action& action, const Node* node = nullptr) {
-    if (value->type.bytes() == 0) return absl::OkStatus();
+  Access AccessTo(const Value* value) const {
+    const Location& place = Place(value);
+    const Buffer& buffer = memory_.buffers[place.buffer];
+    Access access{value, buffer.offset + place.offset, value->type.bytes(), buffer.stride()};
+    if (buffer.slot_class >= 0) {
+      const SlotClass& slot_class = memory_.slot_classes[buffer.slot_class];
+      access.slots = training_ ? &slot_class.train : &slot_class.eval;
+    }
+    access.keeps = Keeps(value);
     const Value* source = Source(value);
-    if (source->kind() == ValueKind::kInput && fed_.insert({source, microbatch}).second)
-      Write(source, microbatch);
-    const Contents* contents = arena_.Find(Address(value, microbatch), value->type.bytes());
-    if (contents && *contents == Wanted(value, microbatch)) return absl::OkStatus();
-    return absl::InternalError(
-        absl::StrCat(node ? node->name() : "the message", " in ", ToString(action), " reads ", value->name(),
-                     " of microbatch ", microbatch, " at ", Address(value, microbatch), ", where ",
-                     contents && contents->value ? contents->value->name() : "something else", " lies"));
+    access.feed = !access.keeps && source->kind() == ValueKind::kInput;
+    access.contents = access.keeps ? Contents{nullptr, place.buffer} : Contents{source, -1};
+    return access;
   }
 
-  absl::Status RunNode(const Node& node, const Action& action) {
-    const int microbatch = action.microbatch;
+  Instruction Prepare(const Node& node) const {
+    Instruction instruction{&node};
     for (const Value* value : node.inputs()) {
-      if (value) RETURN_IF_ERROR(Read(value, microbatch, action, &node));
+      if (value) instruction.reads.push_back(AccessTo(value));
     }
     for (const Value* value : node.outputs()) {
       if (!value) continue;
-      if (Keeps(value)) {
-        bool updates = memory_.buffers[Place(value).buffer].kind != BufferKind::kConstant;
-        bool reads_it = false;
-        for (const Value* input : node.inputs())
-          reads_it |= input && Place(input).buffer == Place(value).buffer;
-        updates &= reads_it;
-        if (!updates)
-          return absl::InternalError(
-              absl::StrCat(node.name(), " in ", ToString(action), " writes over ", value->name()));
+      Access& access = instruction.writes.emplace_back(AccessTo(value));
+      if (!access.keeps) continue;
+      const int buffer = Place(value).buffer;
+      access.may_write = memory_.buffers[buffer].kind != BufferKind::kConstant &&
+                         std::any_of(node.inputs().begin(), node.inputs().end(), [&](const Value* input) {
+                           return input && Place(input).buffer == buffer;
+                         });
+    }
+    return instruction;
+  }
+
+  static int64_t Address(const Access& access, int microbatch) {
+    const int slot = access.slots && microbatch >= 0 ? (*access.slots)[microbatch] : 0;
+    return access.address + slot * access.stride;
+  }
+
+  static Contents Wanted(const Access& access, int microbatch) {
+    return access.keeps ? access.contents : Contents{access.contents.value, microbatch};
+  }
+
+  void Write(const Access& access, int microbatch) {
+    arena_.Write(Address(access, microbatch), access.bytes, Wanted(access, microbatch));
+  }
+
+  absl::Status Read(const Access& access, int microbatch, const Action& action, const Node* node = nullptr) {
+    if (access.bytes == 0) return absl::OkStatus();
+    if (access.feed && fed_.insert({access.contents.value, microbatch}).second)
+      Write(AccessTo(access.contents.value), microbatch);
+    const Contents* contents = arena_.Find(Address(access, microbatch), access.bytes);
+    if (contents && *contents == Wanted(access, microbatch)) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat(
+        node ? node->name() : "the message", " in ", ToString(action), " reads ", access.value->name(),
+        " of microbatch ", microbatch, " at ", Address(access, microbatch), ", where ",
+        contents && contents->value ? contents->value->name() : "something else", " lies"));
+  }
+
+  absl::Status RunNode(const Instruction& instruction, const Action& action) {
+    for (const Access& read : instruction.reads)
+      RETURN_IF_ERROR(Read(read, action.microbatch, action, instruction.node));
+    for (const Access& write : instruction.writes) {
+      if (!write.may_write) {
+        return absl::InternalError(absl::StrCat(instruction.node->name(), " in ", ToString(action),
+                                                " writes over ", write.value->name()));
       }
-      Write(value, microbatch);
+      Write(write, action.microbatch);
     }
     return absl::OkStatus();
+  }
+
+  // The operands of a message that this rank sends, or the results of one that it receives; else nothing.
+  absl::Span<Value* const> Ends(const Message& message, bool sends) const {
+    const int stage = sends ? message.from_stage : message.to_stage;
+    if (module_.stages[stage].rank != rank_) return {};
+    return sends ? message.node->inputs() : message.node->outputs();
   }
 
   bool Crosses(const Message& message) const {
@@ -182,12 +233,10 @@ class Machine {
   }
 
   absl::Status Transfer(const Message& message, bool sends, const Action& action) {
-    for (int k = 0; k < message.node->inputs().size(); ++k) {
-      if (sends) {
-        RETURN_IF_ERROR(Read(message.node->input(k), action.microbatch, action));
-      } else {
-        Write(message.node->output(k), action.microbatch);
-      }
+    if (sends) {
+      for (const Access& read : sends_[&message]) RETURN_IF_ERROR(Read(read, action.microbatch, action));
+    } else {
+      for (const Access& write : receives_[&message]) Write(write, action.microbatch);
     }
     return absl::OkStatus();
   }
@@ -198,6 +247,8 @@ class Machine {
   const bool training_;
   Arena arena_;
   absl::flat_hash_set<const Node*> instructions_;
+  std::map<std::pair<ActionKind, int>, std::vector<Instruction>> programs_;  // by kind and stage
+  absl::flat_hash_map<const Message*, std::vector<Access>> sends_, receives_;
   absl::flat_hash_set<std::pair<const Value*, int>> fed_;
 };
 

@@ -9,7 +9,9 @@
 //   contents   - contents whose length is not the type's; contents of anything but constants and parameters
 //   outputs    - an output that does not belong to the graph
 //   kinds      - a forward node with an origin, an origin that does not come before its node
+#include <algorithm>
 #include <string>
+#include <tuple>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -64,15 +66,17 @@ absl::Status CheckType(const Value& value, int64_t microbatch_size) {
   return absl::OkStatus();
 }
 
-absl::Status CheckNames(const Graph& graph, const std::vector<Value*>& values) {
-  absl::flat_hash_set<absl::string_view> names;
+absl::Status CheckNames(const Graph& graph, absl::Span<Value* const> values, absl::Span<Node* const> nodes) {
   for (const Value* value : values) {
     if (value->name().empty()) return absl::InternalError("a value has no name");
-    if (!names.insert(value->name()).second) return Broken(*value, "shares its name with another value");
-    if (graph.FindValue(value->name()) != value) return Broken(*value, "is not found by its name");
+    // Of two values of one name only one can be found by it.
+    const Value* found = graph.FindValue(value->name());
+    if (!found) return Broken(*value, "is not found by its name");
+    if (found != value) return Broken(*value, "shares its name with another value");
   }
-  names.clear();
-  for (const Node* node = graph.first_node(); node; node = node->next()) {
+  absl::flat_hash_set<absl::string_view> names;
+  names.reserve(nodes.size());
+  for (const Node* node : nodes) {
     if (node->name().empty() || !names.insert(node->name()).second) {
       return Broken(*node, "has no name, or shares it with another node");
     }
@@ -80,13 +84,25 @@ absl::Status CheckNames(const Graph& graph, const std::vector<Value*>& values) {
   return absl::OkStatus();
 }
 
-absl::Status CheckNode(const Graph& graph, const Node& node, const absl::flat_hash_set<const Value*>& defined,
-                       const absl::flat_hash_set<const Node*>& before) {
+// The nodes of a graph by place in execution order.
+using Places = absl::flat_hash_map<const Node*, int>;
+
+// Whether something made by `producer` is there when the node at `place` runs. Which results a node makes is
+// checked with that node, which comes before.
+bool Precedes(const Node* producer, int place, const Places& places) {
+  auto it = places.find(producer);
+  return it != places.end() && it->second < place;
+}
+
+absl::Status CheckNode(const Graph& graph, const Node& node, int place, const Places& places,
+                       const absl::flat_hash_set<const Value*>& sources) {
   if (&node.graph() != &graph) return Broken(node, "belongs to another graph");
   for (int i = 0; i < node.inputs().size(); ++i) {
     const Value* input = node.inputs()[i];
-    if (input && !defined.contains(input))
-      return Broken(node, absl::StrCat("uses operand ", i, " before it is defined"));
+    if (!input) continue;
+    const bool defined =
+        input->producer() ? Precedes(input->producer(), place, places) : sources.contains(input);
+    if (!defined) return Broken(node, absl::StrCat("uses operand ", i, " before it is defined"));
   }
   for (int k = 0; k < node.outputs().size(); ++k) {
     const Value* output = node.outputs()[k];
@@ -95,32 +111,34 @@ absl::Status CheckNode(const Graph& graph, const Node& node, const absl::flat_ha
     }
   }
   if (node.kind == Kind::kF && node.origin) return Broken(node, "is a forward node, but has an origin");
-  if (node.origin && !before.contains(node.origin))
+  if (node.origin && !Precedes(node.origin, place, places))
     return Broken(node, "has an origin that does not come before it");
   return absl::OkStatus();
 }
 
-// Every operand is in the use list of its value, and nothing else is.
-absl::Status CheckUses(const Graph& graph, const std::vector<Value*>& values) {
-  absl::flat_hash_map<const Value*, int> operands;
-  for (const Node* node = graph.first_node(); node; node = node->next()) {
-    for (const Value* input : node->inputs()) operands[input] += 1;
-  }
+// Every operand is in the use list of its value, and nothing else is: the listed uses are operands, each
+// listed once, and there are as many as operands.
+absl::Status CheckUses(absl::Span<Value* const> values, absl::Span<Node* const> nodes, const Places& places) {
+  int64_t listed = 0, operands = 0;
+  std::vector<Use> uses;
   for (const Value* value : values) {
-    auto it = operands.find(value);
-    if (value->uses().size() != (it == operands.end() ? 0 : it->second)) {
-      return Broken(*value, absl::StrCat("has ", value->uses().size(), " uses listed, but is an operand ",
-                                         it == operands.end() ? 0 : it->second, " times"));
+    uses.assign(value->uses().begin(), value->uses().end());
+    std::sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) {
+      return std::tie(a.node, a.index) < std::tie(b.node, b.index);
+    });
+    const bool twice = std::adjacent_find(uses.begin(), uses.end()) != uses.end();
+    for (const Use& use : uses) {
+      if (twice || !places.contains(use.node) || use.node->input(use.index) != value)
+        return Broken(*value, "lists a use that is none, or one twice");
     }
-    absl::flat_hash_set<std::pair<const Node*, int>> seen;
-    const bool several = value->uses().size() > 1;
-    for (const Use& use : value->uses()) {
-      if (use.node->input(use.index) != value || (several && !seen.insert({use.node, use.index}).second)) {
-        return Broken(*value, absl::StrCat("lists a use by node '", use.node->name(), "' that is none"));
-      }
-    }
+    listed += static_cast<int64_t>(uses.size());
   }
-  return absl::OkStatus();
+  for (const Node* node : nodes) {
+    for (const Value* input : node->inputs()) operands += input != nullptr;
+  }
+  if (listed == operands) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("values have ", listed, " uses listed, but there are ", operands, " operands"));
 }
 
 }  // namespace
@@ -128,33 +146,37 @@ absl::Status CheckUses(const Graph& graph, const std::vector<Value*>& values) {
 absl::Status VerifyModel(const Module& module) {
   const Graph& graph = module.graph;
   const std::vector<Value*> values = graph.Values();
-  absl::flat_hash_set<const Value*> defined;
+  const std::vector<Node*> nodes = graph.Nodes();
+  absl::flat_hash_set<const Value*> sources;  // what no node makes
+  int64_t results = 0;
   for (const Value* value : values) {
     RETURN_IF_ERROR(CheckType(*value, module.microbatch_size));
     RETURN_IF_ERROR(CheckContents(*value));
     if ((value->kind() == ValueKind::kResult) != (value->producer() != nullptr)) {
       return Broken(*value, "is a result without a producer, or has one without being a result");
     }
-    if (!value->producer()) defined.insert(value);
-  }
-  for (const Value* input : graph.inputs()) {
-    if (!defined.contains(input) || input->kind() != ValueKind::kInput)
-      return absl::InternalError("an input is none");
-  }
-  RETURN_IF_ERROR(CheckNames(graph, values));
-  absl::flat_hash_set<const Node*> before;
-  for (const Node* node = graph.first_node(); node; node = node->next()) {
-    RETURN_IF_ERROR(CheckNode(graph, *node, defined, before));
-    before.insert(node);
-    for (const Value* output : node->outputs()) {
-      if (output) defined.insert(output);
+    if (value->producer()) {
+      ++results;
+    } else {
+      sources.insert(value);
     }
   }
-  if (defined.size() != values.size())
-    return absl::InternalError("a result belongs to a node that is not in the graph");
-  RETURN_IF_ERROR(CheckUses(graph, values));
+  for (const Value* input : graph.inputs()) {
+    if (!sources.contains(input) || input->kind() != ValueKind::kInput)
+      return absl::InternalError("an input is none");
+  }
+  RETURN_IF_ERROR(CheckNames(graph, values, nodes));
+  Places places;
+  places.reserve(nodes.size());
+  for (int k = 0; k < nodes.size(); ++k) places.emplace(nodes[k], k);
+  for (int k = 0; k < nodes.size(); ++k) {
+    RETURN_IF_ERROR(CheckNode(graph, *nodes[k], k, places, sources));
+    for (const Value* output : nodes[k]->outputs()) results -= output != nullptr;
+  }
+  if (results != 0) return absl::InternalError("a result belongs to a node that is not in the graph");
+  RETURN_IF_ERROR(CheckUses(values, nodes, places));
   for (const Value* output : graph.outputs) {
-    if (!defined.contains(output))
+    if (!output || (output->producer() ? !places.contains(output->producer()) : !sources.contains(output)))
       return absl::InternalError("an output of the model is not a value of the graph");
   }
   return absl::OkStatus();
