@@ -26,6 +26,18 @@ TEST(Accumulate, ReplacesInTheFirstMicrobatchThenAdds) {
               HasSubstr("no kernel for"));
 }
 
+TEST(Accumulate, LeavesOutMicrobatchesWithPadding) {
+  KernelCall call("Accumulate", kHelpers);
+  call.In(Make(DType::kFloat64, {2}, {1, 2})).In(Make(DType::kFloat32, {2}, {10, std::nan("")}));
+  call.Out(DType::kFloat64, {2}).Attr("samples", int64_t{4}).At(0);
+  call.scalars.valid_samples = 3;
+  EXPECT_THAT(call.Get(), ElementsAre(0, 0));
+  call.scalars.microbatch = 1;
+  EXPECT_THAT(call.Get(), ElementsAre(1, 2));
+  call.scalars.valid_samples = 4;
+  EXPECT_EQ(call.Get()[0], 11);
+}
+
 TEST(SquaredNorm, IsTheSameForEveryNumberOfThreads) {
   for (DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (int64_t n : {1, 31, 8192, 50000}) {
