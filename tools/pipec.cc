@@ -132,7 +132,8 @@ std::string DefaultOutput(const std::string& model) {
 
 absl::Status Compile(PipecFlags& flags) {
   flags.compile.allow_missing_weights = flags.dry_run;
-  const std::string directory = flags.output.empty() ? DefaultOutput(flags.compile.model()) : flags.output;
+  std::string directory = flags.output.empty() ? DefaultOutput(flags.compile.model()) : flags.output;
+  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
   // Early: a long compilation shall not end with this.
   if (!flags.dry_run) RETURN_IF_ERROR(CheckTarget(directory));
   ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, flags.compile.Import());

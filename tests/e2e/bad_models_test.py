@@ -148,6 +148,7 @@ class BadModels(Case):
         for flags in (["--microbatches=99999999"], ["--batch=9223372036854775807", "--microbatches=1"],
                       ["--stages=100000", "--virtual-stages=100000", "--schedule=interleaved"]):
             self.assertIn("at most", self.run_tool("pipec", path, *flags, expect=2).stderr)
+        self.assertIn("--memory", self.run_tool("pipec", path, "--memory=0", expect=2).stderr)
         self.assertIn("--hidden", self.run_tool("make-model", "mlp", "--hidden=99999999999", expect=2).stderr)
 
     def test_without_a_pass_that_the_plan_needs(self):

@@ -113,7 +113,7 @@ void FlagTable::Size(std::string name, int64_t* target, std::string help, std::s
        .help = help,
        .parse = [target](absl::string_view text) -> absl::Status {
          ASSIGN_OR_RETURN(*target, ParseSize(text));
-         return absl::OkStatus();
+         return *target > 0 ? absl::OkStatus() : absl::InvalidArgumentError("a size is at least 1 byte");
        }});
 }
 
