@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/partition/blocks.h"
+#include "compiler/partition/cut_candidates.h"
 #include "compiler/partition/fixed_order.h"
 #include "compiler/partition/least_cap.h"
 #include "compiler/partition/lower_bound.h"
@@ -86,7 +87,7 @@ absl::Status TooLittleMemory(const PartitionProblem& problem, int64_t least) {
 // First blocks of the best cut that fits, as solve.h says.
 absl::StatusOr<std::vector<int>> FindCut(const PartitionProblem& problem, const Blocks& blocks) {
   const std::vector<int> in_flight = InFlight(problem);
-  FixedOrderSolver solver(blocks, in_flight);
+  CutSolver solver(problem, blocks, in_flight);
   if (problem.memory_limit == std::numeric_limits<int64_t>::max())
     return *solver.Solve(FixedOrderSolver::kNoCap);
   const int64_t least_cap = LeastStageCap(blocks, in_flight);
