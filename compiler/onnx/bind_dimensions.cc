@@ -157,7 +157,9 @@ absl::StatusOr<BoundInputs> BindDimensions(const onnx::GraphProto& graph,
       }
       bound.type.shape.push_back(size);
     }
-    bound.batched = !bound.type.shape.empty() && bound.type.shape[0] == result.microbatch_size;
+    // An input without elements has no samples to count.
+    bound.batched = result.microbatch_size > 0 && !bound.type.shape.empty() &&
+                    bound.type.shape[0] == result.microbatch_size;
     result.inputs.push_back(std::move(bound));
   }
   return result;
