@@ -1,4 +1,4 @@
-"""lit: one .onnxtxt per pass, with its RUN and CHECK lines in // comments."""
+"""lit: one .onnxtxt per pass, with its RUN and CHECK lines in # comments."""
 
 import os
 
