@@ -99,12 +99,6 @@ absl::StatusOr<Loss> OwnLoss(Value* output) {
 absl::StatusOr<Value*> AddLabels(Module& module, const Value& output, const TensorType& type,
                                  int batch_axis) {
   Graph& graph = module.graph;
-  if (graph.FindValue("labels")) {
-    return absl::InvalidArgumentError(absl::StrCat("the loss on output '", output.name(),
-                                                   "' needs a new input 'labels', but the model has a value "
-                                                   "of that name; rename it, or compute the loss in the ",
-                                                   "model and name it with --loss=output:NAME"));
-  }
   TensorType fed = type;
   const int64_t samples = module.microbatch_size;
   const bool merged = batch_axis >= 0 && type.shape[batch_axis] != samples;
@@ -112,7 +106,15 @@ absl::StatusOr<Value*> AddLabels(Module& module, const Value& output, const Tens
     fed.shape[batch_axis] /= samples;
     fed.shape.insert(fed.shape.begin() + batch_axis, samples);
   }
-  Value* labels = graph.AddValue(ValueKind::kInput, "labels", fed);
+  Value* labels = graph.FindValue("labels");
+  // An input of this name that fits is what was meant: some exporters declare it.
+  if (labels && (labels->kind() != ValueKind::kInput || !(labels->type == fed))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the loss on output '", output.name(), "' needs an input 'labels' of type ", ToString(fed),
+        ", but the model has another value of that name, of type ", ToString(labels->type),
+        "; rename it, or compute the loss in the model and name it with --loss=output:NAME"));
+  }
+  if (!labels) labels = graph.AddValue(ValueKind::kInput, "labels", fed);
   labels->batch_axis = batch_axis;
   if (!merged) return labels;
   const std::vector<int64_t> dims(type.shape.begin(), type.shape.end());

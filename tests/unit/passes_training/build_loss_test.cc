@@ -49,6 +49,19 @@ TEST(BuildLossTest, CrossEntropyIsTheDefaultAndSumsLossAndWeight) {
 
 // Import spells a mean cross-entropy as sum / weight: over microbatches both are added up before the
 // division.
+TEST(BuildLossTest, TakesAnInputNamedLabelsThatFits) {
+  SmallModel m;
+  Value* declared = m.Input({2, 3});
+  m.graph().Rename(declared, "labels");
+  m.graph().outputs = {m.Op("Mul", {m.Input({2, 3}), m.Parameter({2, 3})})};
+  CompileOptions options;
+  options.loss = "mse";
+  ASSERT_TRUE(BuildTraining(m.module(), options).ok());
+  EXPECT_EQ(m.graph().inputs().size(), 2);
+  ASSERT_EQ(declared->uses().size(), 2);  // the loss and its gradient
+  EXPECT_TRUE(declared->uses()[0].node->Is("MeanSquaredError", kPipecDomain));
+}
+
 TEST(BuildLossTest, OwnMeanIsTakenApart) {
   SmallModel m(DType::kFloat32);
   Value* logits = m.Op("MatMul", {m.Input({4, 3}), m.Parameter({3, 5})});
@@ -107,12 +120,12 @@ TEST(BuildLossTest, LossesThatAreNoneAreRefused) {
               HasSubstr("needs a float output"));
   EXPECT_THAT(message(
                   [](SmallModel& m) {
-                    Value* labels = m.Input({2});
+                    Value* labels = m.Input({1});
                     m.graph().Rename(labels, "labels");
                     m.graph().outputs = {m.Op("Mul", {labels, m.Parameter({2})})};
                   },
                   "mse"),
-              HasSubstr("the model has a value of that name"));
+              HasSubstr("the model has another value of that name"));
   EXPECT_THAT(message(
                   [](SmallModel& m) {
                     Value* h = m.Op("Floor", {m.Parameter({3})});
