@@ -57,6 +57,11 @@ dnnl::engine& OneDnnEngine() {
   return *engine;
 }
 
+std::mutex& OneDnnCreation() {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+
 dnnl::primitive_attr OneDnnAttributes() {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

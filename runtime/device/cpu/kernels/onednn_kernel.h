@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -31,9 +32,14 @@ struct OneDnnArgument {
 std::unique_ptr<Kernel> MakeOneDnnKernel(dnnl::primitive primitive, const dnnl::memory::desc& scratchpad,
                                          std::vector<OneDnnArgument> arguments);
 
+// Held while primitives are made: oneDNN hands cached ones from thread to thread in ways that no sanitizer
+// can follow, and with the cache warm the ranks that wait for one another here lose nothing.
+std::mutex& OneDnnCreation();
+
 // make() -> std::unique_ptr<Kernel>; Unimplemented if oneDNN refuses.
 template <typename Make>
 absl::StatusOr<std::unique_ptr<Kernel>> CatchOneDnn(const Make& make) {
+  std::lock_guard<std::mutex> lock(OneDnnCreation());
   try {
     return make();
   } catch (const dnnl::error& error) {
