@@ -54,7 +54,17 @@ Blocks MakeBlocks(const PartitionProblem& problem);
 // What a stage made of blocks [begin, end) costs, kept up to date while it grows at its end.
 class Segment {
  public:
-  Segment(const Blocks& blocks, int begin) : blocks_(blocks), begin_(begin), end_(begin) {}
+  Segment(const Blocks& blocks, int begin) : Segment(blocks, begin, begin, 0, 0, 0, 0) {}
+  // Of known costs; `messages`: seconds of what it receives and sends.
+  Segment(const Blocks& blocks, int begin, int end, double compute, double messages, int64_t parameter_bytes,
+          int64_t activation_bytes)
+      : blocks_(blocks),
+        begin_(begin),
+        end_(end),
+        compute_(compute),
+        messages_(messages),
+        parameter_bytes_(parameter_bytes),
+        activation_bytes_(activation_bytes) {}
 
   int end() const { return end_; }
   double compute() const { return compute_; }
@@ -83,8 +93,8 @@ class Segment {
   const Blocks& blocks_;
   const int begin_;
   int end_;
-  double compute_ = 0, messages_ = 0;
-  int64_t parameter_bytes_ = 0, activation_bytes_ = 0;
+  double compute_, messages_;
+  int64_t parameter_bytes_, activation_bytes_;
 };
 
 }  // namespace pipec

@@ -27,14 +27,17 @@ double CutSolver::Steps() const {
   for (const Block& block : blocks_.blocks) limit = std::max(limit, block.seconds);
   limit *= 1.02;
   if (limit == 0) return static_cast<double>(n) * n / 2;
-  double steps = 0, before = 0, inside = 0;
-  int end = 0;
+  double steps = 0, before = 0, inside = 0, before_first = 0;
+  int first = 0, end = 0;
   for (int i = 0; i < n; ++i) {
     for (; end < n && inside + blocks_.blocks[end].seconds <= limit; ++end)
       inside += blocks_.blocks[end].seconds;
     const double least_stages = std::ceil(before / limit);
     const double most_stages = S - std::ceil((blocks_.total_seconds - before) / limit);
-    if (least_stages <= most_stages) steps += end - i;
+    // Ends from which the other stages cannot do the rest are skipped.
+    const double least_before = blocks_.total_seconds - (S - least_stages - 1) * limit;
+    for (; first < n && before_first < least_before; ++first) before_first += blocks_.blocks[first].seconds;
+    if (least_stages <= most_stages) steps += std::max(0, end - std::max(i, first));
     before += blocks_.blocks[i].seconds;
     inside -= blocks_.blocks[i].seconds;
   }

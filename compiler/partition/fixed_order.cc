@@ -20,6 +20,8 @@ FixedOrderSolver::FixedOrderSolver(const Blocks& blocks, std::vector<int> in_fli
       in_flight_(std::move(in_flight)),
       fitting_(S_ + 1, S_),
       remaining_(blocks.size() + 1, 0),
+      first_end_(S_),
+      jump_(blocks),
       reached_(blocks.size() + 1, S_),
       from_(static_cast<size_t>(blocks.size() + 1) * (S_ + 1)) {
   flights_ = in_flight_;
@@ -61,17 +63,37 @@ void FixedOrderSolver::Prune(int i, double limit) {
   }
 }
 
+void FixedOrderSolver::FindFirstEnds(double limit) {
+  for (int s = 0; s < S_; ++s) {
+    // The last stage apart: nothing times an infinite limit.
+    const double seconds = s + 1 < S_ ? (S_ - s - 1) * limit * kSlack : 0;
+    first_end_[s] = std::partition_point(remaining_.begin(), remaining_.end(),
+                                         [seconds](double rest) { return rest > seconds; }) -
+                    remaining_.begin();
+  }
+}
+
+Segment FixedOrderSolver::Begin(int i) {
+  int s = 0;  // the fewest stages leave the most time behind
+  while (!reached_.Has(i, s)) ++s;
+  if (s == S_ || first_end_[s] <= i + 1) return Segment(blocks_, i);
+  const int end = first_end_[s] - 1;  // of no use, unless the limit were larger
+  if (s + 1 < S_) next_limit_ = std::min(next_limit_, remaining_[end] / (S_ - s - 1));
+  return jump_.Make(i, end);
+}
+
 bool FixedOrderSolver::Probe(double limit, int64_t cap) {
   const int n = blocks_.size(), words = reached_.words();
   reached_.Clear();
   reached_.Insert(0, 0);
   next_limit_ = kInfinity;
+  FindFirstEnds(limit);
   for (int i = 0; i < n; ++i) {
     if (reached_.Empty(i)) continue;
     Prune(i, limit);
     if (reached_.Empty(i)) continue;
     const uint64_t* here = reached_[i];
-    Segment segment(blocks_, i);
+    Segment segment = Begin(i);
     int fitting = flights_.size();
     while (segment.end() < n) {
       segment.Grow();
@@ -123,7 +145,7 @@ double FixedOrderSolver::Bottleneck(const std::vector<int>& cut) const {
   return slowest;
 }
 
-std::vector<int> FixedOrderSolver::Smoothest(double limit, int64_t cap) const {
+std::vector<int> FixedOrderSolver::Smoothest(double limit, int64_t cap) {
   const int n = blocks_.size(), words = reached_.words();
   const auto at = [this](int i, int s) { return static_cast<size_t>(i) * (S_ + 1) + s; };
   std::vector<double> squares(static_cast<size_t>(n + 1) * (S_ + 1), kInfinity);
@@ -133,7 +155,7 @@ std::vector<int> FixedOrderSolver::Smoothest(double limit, int64_t cap) const {
   squares[at(n, S_)] = 0;
   for (int i = n - 1; i >= 0; --i) {
     if (reached_.Empty(i)) continue;
-    Segment segment(blocks_, i);
+    Segment segment = Begin(i);
     int fitting = flights_.size();
     while (segment.end() < n) {
       segment.Grow();
@@ -149,7 +171,7 @@ std::vector<int> FixedOrderSolver::Smoothest(double limit, int64_t cap) const {
         for (; both; both &= both - 1) {
           const int s = w * 64 + LowestBit(both);
           const double sum = seconds * seconds + squares[at(j, s + 1)];
-          if (sum >= squares[at(i, s)]) continue;
+          if (sum * kSlack >= squares[at(i, s)]) continue;
           squares[at(i, s)] = sum;
           next[at(i, s)] = j;
           finishes.Insert(i, s);

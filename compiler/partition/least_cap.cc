@@ -47,7 +47,9 @@ class Window {
   int64_t parameters_ = 0, activations_ = 0;
 };
 
-bool Fits(const Blocks& blocks, const std::vector<int>& in_flight, int64_t cap) {
+}  // namespace
+
+bool FitsStageCap(const Blocks& blocks, const std::vector<int>& in_flight, int64_t cap) {
   const int n = blocks.size();
   std::vector<char> reached(n + 1, 0), next(n + 1, 0);  // places where a stage may end
   reached[0] = 1;
@@ -70,17 +72,15 @@ bool Fits(const Blocks& blocks, const std::vector<int>& in_flight, int64_t cap) 
   return reached[n];
 }
 
-}  // namespace
-
 int64_t LeastStageCap(const Blocks& blocks, const std::vector<int>& in_flight) {
   int64_t low = -1, high = 1;  // too little; perhaps enough
-  while (!Fits(blocks, in_flight, high)) {
+  while (!FitsStageCap(blocks, in_flight, high)) {
     low = high;
     high *= 2;
   }
   while (high - low > 1) {
     const int64_t middle = low + (high - low) / 2;
-    (Fits(blocks, in_flight, middle) ? high : low) = middle;
+    (FitsStageCap(blocks, in_flight, middle) ? high : low) = middle;
   }
   return high;
 }

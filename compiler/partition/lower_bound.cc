@@ -13,53 +13,23 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/partition/ancestors.h"
+#include "compiler/partition/crossing_tensors.h"
+
 namespace pipec {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Of every block together with all its ancestors.
-struct Ancestry {
-  std::vector<double> seconds;
-  std::vector<int> blocks;
-};
-
-// `parents` have smaller numbers than their children. The sets of ancestors are walked 64 candidates at a
-// time: time edges * blocks / 64.
-Ancestry SumAncestors(const std::vector<std::vector<int>>& parents, const std::vector<double>& seconds) {
-  const int n = parents.size();
-  Ancestry sums{std::vector<double>(n, 0), std::vector<int>(n, 0)};
-  std::vector<uint64_t> masks(n);
-  for (int first = 0; first < n; first += 64) {
-    const int last = std::min(first + 64, n);
-    double all = 0;
-    for (int i = first; i < last; ++i) all += seconds[i];
-    const uint64_t full = last - first == 64 ? ~uint64_t{0} : (uint64_t{1} << (last - first)) - 1;
-    for (int i = first; i < n; ++i) {
-      uint64_t mask = i < last ? uint64_t{1} << (i - first) : 0;
-      for (int parent : parents[i]) {
-        if (parent >= first) mask |= masks[parent];
-      }
-      masks[i] = mask;
-      const int count = __builtin_popcountll(mask);
-      sums.blocks[i] += count;
-      double sum = 0;
-      if (2 * count > last - first) {
-        sum = all;
-        for (uint64_t rest = full & ~mask; rest; rest &= rest - 1)
-          sum -= seconds[first + __builtin_ctzll(rest)];
-      } else {
-        for (uint64_t rest = mask; rest; rest &= rest - 1) sum += seconds[first + __builtin_ctzll(rest)];
-      }
-      sums.seconds[i] += sum;
-    }
-  }
-  return sums;
-}
-
 class Bound {
  public:
-  Bound(const Blocks& blocks, int stages) : blocks_(blocks), n_(blocks.size()), S_(stages) {
+  Bound(const Blocks& blocks, int stages)
+      : blocks_(blocks),
+        n_(blocks.size()),
+        S_(stages),
+        crossing_(blocks),
+        boundaries_(stages),
+        width_(n_, 0) {
     std::vector<std::vector<int>> parents(n_), children_mirrored(n_);
     std::vector<double> seconds(n_), mirrored(n_);
     for (int i = 0; i < n_; ++i) mirrored[n_ - 1 - i] = seconds[i] = blocks.blocks[i].seconds;
@@ -123,35 +93,65 @@ class Bound {
       }
       facts.most_crossed = 1 + std::max(0, static_cast<int>(stages_between));
     }
+    if (!FindSides(limit)) return true;
     const double room = (S_ * limit - blocks_.total_seconds) / 2 * (1 + kSlack);
     for (int apart = 1; apart < S_; apart += std::max(1, apart / 2)) {
       double messages = 0;
       for (int b = apart; b < S_; b += apart) {
-        messages += CrossingSeconds(b, apart, limit);
+        messages += CrossingSeconds(b, apart);
         if (messages > room) return true;
       }
     }
     return false;
   }
 
-  // At least so many seconds of messages are boundary b's share, among the multiples of `apart`.
-  double CrossingSeconds(int b, int apart, double limit) {
-    const double seconds_before = b * limit * (1 + kSlack), seconds_behind = (S_ - b) * limit * (1 + kSlack);
-    width_.assign(
-        n_, 0);  // the dearest of the cheapest tensors on the paths from a block in front of the boundary
-    double best = 0;
+  // On which side of each boundary the blocks lie, where that is certain. Returns false if some block can lie
+  // on neither.
+  bool FindSides(double limit) {
+    limit *= 1 + kSlack;
+    front_from_.resize(n_);
+    behind_to_.resize(n_);
     for (int i = 0; i < n_; ++i) {
-      if (after_[i] > seconds_behind || most_before_[i] < b) width_[i] = kInfinity;
-      if (before_[i] > seconds_before || most_behind_[i] < S_ - b) {
-        best = std::max(best, width_[i]);
-        if (best == kInfinity) return kInfinity;
-        continue;
+      front_from_[i] = std::min(static_cast<int>(std::floor(S_ - after_[i] / limit)), most_before_[i]) + 1;
+      behind_to_[i] = std::max(static_cast<int>(std::ceil(before_[i] / limit)), S_ - most_behind_[i]) - 1;
+      if (std::max(front_from_[i], 1) <= std::min(behind_to_[i], S_ - 1)) return false;
+    }
+    for (Boundary& boundary : boundaries_) boundary = {n_, 0, {}};
+    for (int i = 0, b = 1; i < n_; ++i) {
+      for (; b < std::min(front_from_[i], S_); ++b) boundaries_[b].begin = i;
+    }
+    for (int i = n_ - 1, b = S_ - 1; i >= 0; --i) {
+      for (; b > std::max(behind_to_[i], 0); --b) boundaries_[b].end = i + 1;
+    }
+    for (int b = 1; b < S_; ++b) {
+      crossing_.MoveTo(boundaries_[b].begin);
+      boundaries_[b].crossing.assign(crossing_.tensors().begin(), crossing_.tensors().end());
+    }
+    return true;
+  }
+
+  // At least so many seconds of messages are boundary b's share, among the multiples of `apart`.
+  double CrossingSeconds(int b, int apart) {
+    const Boundary& boundary = boundaries_[b];
+    // The dearest of the cheapest tensors on the paths from a block in front of the boundary, and the dearest
+    // of those to a block behind it.
+    std::fill(width_.begin() + boundary.begin, width_.begin() + boundary.end, 0);
+    double best = 0;
+    const auto follow = [&](int t, double width) {
+      width = std::min(width, TensorWidth(t, b, apart));
+      for (int consumer : blocks_.tensors[t].consumers) {
+        if (consumer < boundary.begin) continue;
+        double& end = consumer < boundary.end ? width_[consumer] : best;
+        end = std::max(end, width);
       }
-      if (width_[i] == 0) continue;
-      for (int t : by_producer_[i]) {
-        const double width = std::min(width_[i], TensorWidth(t, b, apart));
-        for (int consumer : blocks_.tensors[t].consumers)
-          width_[consumer] = std::max(width_[consumer], width);
+    };
+    for (int t : boundary.crossing) follow(t, kInfinity);
+    for (int i = boundary.begin; i < boundary.end; ++i) {
+      if (front_from_[i] <= b) width_[i] = kInfinity;
+      if (behind_to_[i] >= b) {
+        best = std::max(best, width_[i]);
+      } else if (width_[i] > 0) {
+        for (int t : by_producer_[i]) follow(t, width_[i]);
       }
     }
     return best;
@@ -175,6 +175,12 @@ class Bound {
     int first = 0, last = 0, most_crossed = 1;
   };
 
+  // For one limit. Blocks in front of `begin` lie in front of the boundary, those from `end` on behind it.
+  struct Boundary {
+    int begin = 0, end = 0;
+    std::vector<int> crossing;  // tensors that cross `begin`
+  };
+
   static constexpr double kSlack = 1e-9;
 
   const Blocks& blocks_;
@@ -184,6 +190,10 @@ class Bound {
       most_behind_;  // blocks that can lie before a boundary that this one lies behind, ...
   std::vector<TensorFacts> tensors_;
   std::vector<std::vector<int>> by_producer_;
+  CrossingTensors crossing_;
+  // For one limit: the first boundary that a block lies in front of, the last that it lies behind.
+  std::vector<int> front_from_, behind_to_;
+  std::vector<Boundary> boundaries_;
   std::vector<double> width_;
 };
 

@@ -90,10 +90,10 @@ absl::StatusOr<std::vector<int>> FindCut(const PartitionProblem& problem, const 
   CutSolver solver(problem, blocks, in_flight);
   if (problem.memory_limit == std::numeric_limits<int64_t>::max())
     return *solver.Solve(FixedOrderSolver::kNoCap);
-  const int64_t least_cap = LeastStageCap(blocks, in_flight);
   std::optional<std::vector<int>> cut;
-  if (problem.memory_limit >= least_cap) cut = solver.Solve(problem.memory_limit);
+  if (FitsStageCap(blocks, in_flight, problem.memory_limit)) cut = solver.Solve(problem.memory_limit);
   if (cut && MostBytes(problem, blocks, *cut) <= problem.memory_limit) return *cut;
+  const int64_t least_cap = LeastStageCap(blocks, in_flight);
   if (OneStageADevice(problem)) return TooLittleMemory(problem, least_cap);
 
   int64_t least = std::numeric_limits<int64_t>::max();

@@ -13,8 +13,9 @@ namespace pipec {
 // cap each single stage at the least cap that any cut needs, times 1 to 3. Errors: InvalidArgument for a
 // problem that is none; OutOfRange with "at most N" if there are fewer places to cut than S needs;
 // ResourceExhausted with the least memory limit that would do (for several stages a device: the least that
-// this solver finds) if no cut fits. Time: proportional to the segments no longer than a stage, about items^2
-// / S, times the logarithm of their number.
+// this solver finds) if no cut fits. Time: the segments that can be part of a cut within the bottleneck,
+// times the logarithm of their number: with many more items than stages, of which none is slow, near linear
+// in the items.
 absl::StatusOr<PartitionSolution> SolvePartition(const PartitionProblem& problem);
 
 // The most stages this problem can be cut into.
