@@ -101,7 +101,7 @@ absl::StatusOr<std::vector<int>> CutAt(const Module& module, const StageItems& i
           value ? ""
                 : " (it may have been renamed or folded away; --print=model shows the names there are)"));
     }
-    const int next = items.item_of.at(producer) + 1;
+    const int next = items.item_of[producer->index] + 1;
     if (next == items.nodes.size() || without_data[producer->index]) {
       return absl::InvalidArgumentError(
           absl::StrCat("--cut=", name, " leaves a stage without work: ",
@@ -145,9 +145,8 @@ void AssignStages(Module& module, const StageItems& items, const std::vector<int
     times.w += items.times[k].w;
   }
   for (Node* node : module.graph.Nodes()) {
-    auto it = items.item_of.find(node);
-    if (it != items.item_of.end()) {
-      node->stage = stage_of(it->second);
+    if (const int item = items.item_of[node->index]; item >= 0) {
+      node->stage = stage_of(item);
       continue;
     }
     // Update nodes, until replicate-update gives each owner its own.

@@ -1,8 +1,8 @@
 #include "passes/stage_items.h"
 
 #include <algorithm>
-#include <set>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/cost/node_cost.h"
@@ -13,6 +13,12 @@ namespace {
 
 bool IsBackward(const Node& node) { return node.kind == Kind::kI || node.kind == Kind::kW; }
 
+std::vector<int> SortedUnique(std::vector<int> items) {
+  std::sort(items.begin(), items.end());
+  items.erase(std::unique(items.begin(), items.end()), items.end());
+  return items;
+}
+
 // The value in whose memory `value` lies.
 const Value* Viewed(const Value* value) {
   while (value->producer() && AliasOf(*value->producer()) == Alias::kView)
@@ -21,20 +27,20 @@ const Value* Viewed(const Value* value) {
 }
 
 absl::Status NumberItems(const Module& module, const Cluster& cluster, StageItems& items) {
+  items.item_of.assign(module.graph.num_nodes(), -1);
   for (Node* node : module.graph.Nodes()) {
     const double seconds = NodeSeconds(*node, cluster.device);
     if (node->kind == Kind::kF) {
-      items.item_of[node] = static_cast<int>(items.nodes.size());
+      items.item_of[node->index] = static_cast<int>(items.nodes.size());
       items.nodes.push_back(node);
       items.times.push_back({seconds, 0, 0});
     } else if (IsBackward(*node)) {
-      auto it = node->origin ? items.item_of.find(node->origin) : items.item_of.end();
-      if (it == items.item_of.end()) {
+      const int item = node->origin ? items.item_of[node->origin->index] : -1;
+      if (item < 0) {
         return absl::InternalError(
             absl::StrCat("backward node ", node->name(), " has no forward node as origin"));
       }
-      const int item = it->second;
-      items.item_of[node] = item;
+      items.item_of[node->index] = item;
       StageTimes& times = items.times[item];
       (node->kind == Kind::kI ? times.i : times.w) += seconds;
     }
@@ -69,17 +75,18 @@ void AddBytes(const Module& module, StageItems& items) {
   }
   for (const Value* value : module.graph.Values()) {
     if (value->kind() == ValueKind::kResult || value->kind() == ValueKind::kInput) continue;
-    std::set<int> users;
+    std::vector<int> users;
     for (const Use& use : value->uses()) {
-      if (auto it = items.item_of.find(use.node); it != items.item_of.end()) users.insert(it->second);
+      if (const int item = items.item_of[use.node->index]; item >= 0) users.push_back(item);
     }
     if (users.empty()) continue;
+    users = SortedUnique(std::move(users));
     int64_t bytes = value->type.bytes();
     if (auto it = state_bytes.find(value); it != state_bytes.end()) bytes += it->second;
     if (users.size() == 1) {
-      items.problem.items[*users.begin()].parameter_bytes += bytes;
+      items.problem.items[users[0]].parameter_bytes += bytes;
     } else {
-      items.problem.shared.push_back({{users.begin(), users.end()}, bytes});
+      items.problem.shared.push_back({std::move(users), bytes});
     }
   }
   absl::flat_hash_set<const Value*> kept;
@@ -91,7 +98,7 @@ void AddBytes(const Module& module, StageItems& items) {
     const Value* root = Viewed(value);
     if (root->kind() != ValueKind::kResult || root->producer()->kind != Kind::kF || !kept.insert(root).second)
       continue;
-    items.problem.items[items.item_of[root->producer()]].activation_bytes += root->type.bytes();
+    items.problem.items[items.item_of[root->producer()->index]].activation_bytes += root->type.bytes();
   }
 }
 
@@ -99,23 +106,23 @@ void AddBytes(const Module& module, StageItems& items) {
 // direction.
 void AddTensors(const Module& module, const Cluster& cluster, StageItems& items) {
   for (const Node* node : module.graph.Nodes()) {
-    auto producer = items.item_of.find(node);
-    if (producer == items.item_of.end()) continue;
+    const int producer = items.item_of[node->index];
+    if (producer < 0) continue;
     for (const Value* value : node->outputs()) {
       if (!value) continue;
-      std::set<int> later, earlier;
+      std::vector<int> later, earlier;
       for (const Use& use : value->uses()) {
-        auto it = items.item_of.find(use.node);
-        if (it == items.item_of.end()) continue;
-        if (it->second > producer->second) later.insert(it->second);
-        if (it->second < producer->second) earlier.insert(it->second);
+        const int item = items.item_of[use.node->index];
+        if (item > producer) later.push_back(item);
+        if (item >= 0 && item < producer) earlier.push_back(item);
       }
       const double seconds =
           later.empty() && earlier.empty() ? 0 : MessageSeconds(value->type.bytes(), cluster.link);
       if (!later.empty()) {
-        items.problem.tensors.push_back({producer->second, {later.begin(), later.end()}, seconds});
+        items.problem.tensors.push_back({producer, SortedUnique(std::move(later)), seconds});
       }
-      for (int item : earlier) items.problem.tensors.push_back({item, {producer->second}, seconds});
+      for (int item : SortedUnique(std::move(earlier)))
+        items.problem.tensors.push_back({item, {producer}, seconds});
     }
   }
 }

@@ -4,7 +4,6 @@
 
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "compiler/cost/cluster.h"
 #include "compiler/ir/module.h"
@@ -13,9 +12,10 @@
 namespace pipec {
 
 struct StageItems {
-  std::vector<Node*> nodes;                       // forward nodes in execution order: item k is nodes[k]
-  absl::flat_hash_map<const Node*, int> item_of;  // forward nodes, and backward nodes through their origin
-  std::vector<StageTimes> times;                  // seconds of each item
+  std::vector<Node*> nodes;  // forward nodes in execution order: item k is nodes[k]
+  // By Node::index: forward nodes, and backward nodes through their origin; -1 for the others.
+  std::vector<int> item_of;
+  std::vector<StageTimes> times;  // seconds of each item
   // Items, tensors and shared parameters; stages, in_flight, rank_of_stage and memory_limit are left to the
   // caller.
   PartitionProblem problem;
@@ -23,7 +23,7 @@ struct StageItems {
 
 // No cut between: a node that depends on parameters and constants only, and its consumer; a view and what it
 // views; the accumulators of the loss and what they add up. Internal if a backward node has no forward node
-// as origin.
+// as origin. Node::index must be valid.
 absl::StatusOr<StageItems> BuildStageItems(const Module& module, const Cluster& cluster);
 
 // Nodes that depend on no input of the model: true at Node::index (which must be valid).
