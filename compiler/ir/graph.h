@@ -211,9 +211,10 @@ class Graph {
   mutable std::vector<Node*> node_array_;
   mutable std::vector<Value*> value_array_;
   std::vector<Value*> inputs_;
-  absl::flat_hash_map<std::string, Value*> value_names_;
+  // Keys lie in the values and nodes themselves: who looks one up by its name finds it in the cache.
+  absl::flat_hash_map<absl::string_view, Value*> value_names_;
+  absl::flat_hash_map<absl::string_view, Node*> node_names_;
   absl::flat_hash_map<std::string, int> name_counters_;
-  absl::flat_hash_map<std::string, Node*> node_names_;
 };
 
 }  // namespace pipec
