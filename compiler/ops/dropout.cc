@@ -46,7 +46,7 @@ InferredTypes InferDropoutGrad(const NodeSpec& spec) {
 // A quarter of a Philox4x32-10 block (ten rounds of two products and four exclusive ors) and a product.
 constexpr int kDrawFlops = 16;
 
-constexpr OpInfo kRows[] = {
+const OpInfo kRows[] = {
     {"Dropout", "", PerOutputElement<kDrawFlops>, DropoutBatchAxis},
     {"Dropout", kPipecDomain, PerOutputElement<kDrawFlops>, DropoutBatchAxis, Alias::kInPlace, 0,
      InferDropout},

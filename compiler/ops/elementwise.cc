@@ -25,7 +25,7 @@ constexpr OpInfo ActivationGrad(absl::string_view op, NodeCost (*cost)(const Nod
   return {op, kPipecDomain, cost, nullptr, Alias::kInPlace, 0, InferActivationGrad};
 }
 
-constexpr OpInfo kRows[] = {
+const OpInfo kRows[] = {
     InPlace("Add"),
     InPlace("Sub"),
     InPlace("Mul"),

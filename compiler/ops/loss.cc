@@ -129,7 +129,7 @@ InferredTypes InferCountCorrect(const NodeSpec& spec) {
   return std::vector<TensorType>(2, {DType::kInt64, {}});
 }
 
-constexpr OpInfo kRows[] = {
+const OpInfo kRows[] = {
     {"SoftmaxCrossEntropyLoss", "", PerInputElement<5>, ClassLossBatchAxis},
     {"NegativeLogLikelihoodLoss", "", PerInputElement<1>, ClassLossBatchAxis},
     {"SoftmaxCrossEntropy", kPipecDomain, PerInputElement<5>, ClassLossBatchAxis, Alias::kNone, 0,

@@ -111,7 +111,7 @@ InferredTypes InferFusedMatMul(const NodeSpec& spec) {
   return std::vector<TensorType>{{dtype, out}};
 }
 
-constexpr OpInfo kRows[] = {
+const OpInfo kRows[] = {
     {"MatMul", "", MatMulCost, MatMulBatchAxis},
     {"Gemm", "", GemmCost, GemmBatchAxis},
     {"FusedMatMul", kPipecDomain, MatMulCost, MatMulBatchAxis, Alias::kNone, 0, InferFusedMatMul},

@@ -67,7 +67,7 @@ InferredTypes InferLayerNormalizationWeightGrad(const NodeSpec& spec) {
   return std::vector<TensorType>(spec.outputs.size(), result);
 }
 
-constexpr OpInfo kRows[] = {
+const OpInfo kRows[] = {
     {"Softmax", "", PerOutputElement<5>, SoftmaxBatchAxis},
     {"LogSoftmax", "", PerOutputElement<5>, SoftmaxBatchAxis},
     {"LayerNormalization", "", PerOutputElement<8>, LayerNormalizationBatchAxis},

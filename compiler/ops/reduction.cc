@@ -43,7 +43,7 @@ int CumSumBatchAxis(const Node& node) {
   return axis == NormalizeAxis(summed->front(), node.input(0)->type.shape.size()) ? -1 : axis;
 }
 
-constexpr OpInfo kRows[] = {
+const OpInfo kRows[] = {
     {"ReduceSum", "", PerInputElement<1>, ReduceBatchAxis},
     {"ReduceMean", "", PerInputElement<1>, ReduceBatchAxis},
     {"ReduceMax", "", PerInputElement<1>, ReduceBatchAxis},

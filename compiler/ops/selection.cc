@@ -136,7 +136,7 @@ InferredTypes InferSliceGrad(const NodeSpec& spec) {
   return std::vector<TensorType>{{dy.dtype, shape}};
 }
 
-constexpr OpInfo kRows[] = {
+const OpInfo kRows[] = {
     {"Gather", "", GatherCost, GatherBatchAxis},
     {"Slice", "", SliceCost, SliceBatchAxis},
     {"Concat", "", nullptr, ConcatBatchAxis},

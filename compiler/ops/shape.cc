@@ -83,7 +83,7 @@ int TriluBatchAxis(const Node& node) {
   return axis < static_cast<int>(node.input(0)->type.shape.size()) - 2 ? axis : -1;
 }
 
-constexpr OpInfo kRows[] = {
+const OpInfo kRows[] = {
     {"Reshape", "", nullptr, ReshapeBatchAxis, Alias::kView},
     {"Flatten", "", nullptr, ReshapeBatchAxis, Alias::kView},
     {"Squeeze", "", nullptr, SqueezeBatchAxis, Alias::kView},

@@ -87,7 +87,7 @@ InferredTypes InferMessage(const NodeSpec& spec) {
   return types;
 }
 
-constexpr OpInfo kRows[] = {
+const OpInfo kRows[] = {
     {"Accumulate", kPipecDomain, PerOutputElement<1>, NoBatchAxis, Alias::kSameMemory, 0, InferAccumulate},
     {"SquaredNorm", kPipecDomain, PerInputElement<2>, NoBatchAxis, Alias::kNone, 0, InferSquaredNorm},
     {"GradientScale", kPipecDomain, nullptr, NoBatchAxis, Alias::kNone, 0, InferGradientScale},

@@ -33,7 +33,7 @@ Gradients Dropout(GradientBuilder& b, Span dy, const Wanted&) {
   return {b.Emit("DropoutGrad", {dy[0]}, b.forward()->attributes, kPipecDomain)};
 }
 
-constexpr GradientRuleEntry kRules[] = {
+const GradientRuleEntry kRules[] = {
     {"Tanh", "", Tanh}, {"Sigmoid", "", Sigmoid},           {"Relu", "", Relu},
     {"Gelu", "", Gelu}, {"Dropout", kPipecDomain, Dropout},
 };

@@ -134,7 +134,7 @@ Gradients Max(GradientBuilder& b, Span dy, const Wanted& wanted) {
   return gradients;
 }
 
-constexpr GradientRuleEntry kRules[] = {
+const GradientRuleEntry kRules[] = {
     {"Add", "", Add}, {"Sum", "", Add}, {"Sub", "", Sub}, {"Mul", "", Mul},
     {"Div", "", Div}, {"Neg", "", Neg}, {"Pow", "", Pow}, {"Reciprocal", "", Reciprocal},
     {"Abs", "", Abs}, {"Max", "", Max}, {"Min", "", Max},

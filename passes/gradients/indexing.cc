@@ -82,7 +82,7 @@ Gradients Concat(GradientBuilder& b, Span dy, const Wanted& wanted) {
   return gradients;
 }
 
-constexpr GradientRuleEntry kRules[] = {
+const GradientRuleEntry kRules[] = {
     {"Gather", "", Gather}, {"Slice", "", Slice}, {"Split", "", Split}, {"Concat", "", Concat}};
 
 }  // namespace

@@ -66,7 +66,7 @@ Gradients BinaryCrossEntropy(GradientBuilder& b, Span dy, const Wanted& wanted) 
   return gradients;
 }
 
-constexpr GradientRuleEntry kRules[] = {
+const GradientRuleEntry kRules[] = {
     {"SoftmaxCrossEntropy", kPipecDomain, SoftmaxCrossEntropy},
     {"NegativeLogLikelihood", kPipecDomain, NegativeLogLikelihood},
     {"MeanSquaredError", kPipecDomain, MeanSquaredError},

@@ -26,7 +26,7 @@ Gradients Erf(GradientBuilder& b, Span dy, const Wanted&) {
   return {b.Emit("Mul", {dy[0], slope})};
 }
 
-constexpr GradientRuleEntry kRules[] = {
+const GradientRuleEntry kRules[] = {
     {"Sqrt", "", Sqrt}, {"Exp", "", Exp}, {"Log", "", Log}, {"Erf", "", Erf}};
 
 }  // namespace

@@ -84,7 +84,7 @@ std::vector<Value*> Gemm(GradientBuilder& b, absl::Span<Value* const> dy, const 
   return gradients;
 }
 
-constexpr GradientRuleEntry kRules[] = {
+const GradientRuleEntry kRules[] = {
     {"MatMul", "", MatMul}, {"Gemm", "", Gemm}, {"FusedMatMul", kPipecDomain, FusedMatMul}};
 
 }  // namespace

@@ -57,7 +57,7 @@ Gradients LayerNormalization(GradientBuilder& b, Span dy, const Wanted& wanted) 
   return gradients;
 }
 
-constexpr GradientRuleEntry kRules[] = {
+const GradientRuleEntry kRules[] = {
     {"Softmax", "", Softmax}, {"LogSoftmax", "", LogSoftmax}, {"LayerNormalization", "", LayerNormalization}};
 
 }  // namespace

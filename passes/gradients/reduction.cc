@@ -67,7 +67,7 @@ Gradients ReduceMax(GradientBuilder& b, Span dy, const Wanted& wanted) {
   return gradients;
 }
 
-constexpr GradientRuleEntry kRules[] = {
+const GradientRuleEntry kRules[] = {
     {"ReduceSum", "", ReduceSum}, {"ReduceMean", "", ReduceMean}, {"ReduceMax", "", ReduceMax}};
 
 }  // namespace

@@ -46,7 +46,7 @@ Gradients OneHot(GradientBuilder& b, Span dy, const Wanted& wanted) {
   return gradients;
 }
 
-constexpr GradientRuleEntry kRules[] = {{"Where", "", Where}, {"Trilu", "", Trilu}, {"OneHot", "", OneHot}};
+const GradientRuleEntry kRules[] = {{"Where", "", Where}, {"Trilu", "", Trilu}, {"OneHot", "", OneHot}};
 
 }  // namespace
 

@@ -58,7 +58,7 @@ Gradients Cast(GradientBuilder& b, Span dy, const Wanted&) {
   return {b.Emit("Cast", {dy[0]}, std::move(attributes))};
 }
 
-constexpr GradientRuleEntry kRules[] = {
+const GradientRuleEntry kRules[] = {
     {"Reshape", "", Reshape},   {"Flatten", "", Reshape},  {"Squeeze", "", Reshape},
     {"Unsqueeze", "", Reshape}, {"Identity", "", Reshape}, {"Transpose", "", Transpose},
     {"Expand", "", Expand},     {"Tile", "", Tile},        {"Cast", "", Cast},
