@@ -72,6 +72,7 @@ absl::Status Place(const Collected& output, absl::Span<const std::byte> microbat
   const int64_t outer = NumElements(shape.first(axis));
   const int64_t row = NumElements(shape.subspan(axis + 1)) * SizeOf(output.type.type.dtype);
   const int64_t sample = output.rows * row, total = output.array.type.shape[axis];
+  if (sample == 0) return absl::OkStatus();  // no elements, so perhaps no memory either
   for (int64_t o = 0; o < outer; ++o) {
     std::memcpy(output.bytes->data() + o * total * row + first * sample,
                 microbatch.data() + o * shape[axis] * row, valid * sample);

@@ -2,6 +2,7 @@
 // size.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -131,7 +132,7 @@ class KernelCall {
     std::vector<const void*> inputs;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       buffers.emplace_back(inputs_[i].bytes.size(), misalign_);
-      std::memcpy(buffers.back().data(), inputs_[i].bytes.data(), inputs_[i].bytes.size());
+      std::copy(inputs_[i].bytes.begin(), inputs_[i].bytes.end(), buffers.back().data());
       inputs.push_back(spec_.inputs[i].present ? buffers.back().data() : nullptr);
     }
     std::vector<void*> outputs;
@@ -153,8 +154,8 @@ class KernelCall {
     for (size_t k = 0; k < outputs.size(); ++k) {
       if (outputs[k] == nullptr) continue;
       results[k].type = spec_.outputs[k].type;
-      results[k].bytes.resize(results[k].type.bytes());
-      std::memcpy(results[k].bytes.data(), outputs[k], results[k].bytes.size());
+      const auto* bytes = static_cast<const std::byte*>(outputs[k]);
+      results[k].bytes.assign(bytes, bytes + results[k].type.bytes());
     }
     return results;
   }

@@ -184,7 +184,7 @@ TEST(Optimizers, AreTheSameForEveryNumberOfThreads) {
   for (int k = 0; k < 3; ++k) call.Out(DType::kFloat32, {n});
   call.scalars.parameters = parameters;
   const std::string bytes = call.Bytes();
-  for (int threads : {2, 3}) EXPECT_EQ(bytes, call.Threads(threads).Misalign(4).Bytes());
+  for (int threads : {2, 3}) EXPECT_EQ(bytes, call.Threads(threads).Misalign(8).Bytes());
   KernelCall wrong("Sgd", kHelpers);
   const Tensor p = Make(DType::kFloat32, {1}, {1});
   wrong.In(p).In(p).In(Make(DType::kFloat64, {}, {1})).Out(DType::kFloat32, {1});
