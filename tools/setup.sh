@@ -13,7 +13,7 @@ cache=${PIPEC_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/pipec}
 prefix=$cache/onnx-$onnx_version
 
 packages=(
-  g++ cmake ninja-build ccache git python3 python3-venv
+  g++ cmake ninja-build ccache git pkg-config python3 python3-venv ca-certificates
   libabsl-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev libzip-dev libxxhash-dev libdnnl-dev
   llvm-14-dev llvm-14-tools zlib1g-dev libtinfo-dev
   libgtest-dev libgmock-dev libbenchmark-dev strace
