@@ -16,7 +16,7 @@ class NewDirectory {
   // Removes everything unless Commit succeeded.
   ~NewDirectory();
 
-  // Where to write for now.
+  // Where to write until Commit puts it in its place.
   const std::string& path() const { return temporary_; }
   // Puts the directory in its place; what was there is removed once the new one stands.
   absl::Status Commit();
