@@ -116,8 +116,18 @@ struct RankMemory {
   int64_t lower_bound = 0;  // of arena_bytes
 };
 
+// An output that the model declares but import could not make, left out in training.
+struct RefusedOutput {
+  std::string name;
+  std::string why;         // names node, op and opset
+  int position = 0;        // how many of Graph::outputs stand before it
+  bool is_float = true;    // as declared, true if nothing is
+  bool is_scalar = false;  // declared with one element
+};
+
 struct Module {
   std::string model_name;
+  int opset = 0;  // of domain ai.onnx, that the model was written in; 0: not known
   Level level = Level::kModel;
   Mode mode = Mode::kTrain;
   Graph graph;
@@ -134,6 +144,8 @@ struct Module {
   Schedule eval_schedule;           // from level scheduled on: forward only, messages included
   Simulation simulation;            // of `schedule`
   std::vector<RankMemory> memory;   // from level planned on, one a rank
+
+  std::vector<RefusedOutput> refused_outputs;
 
   // Facts that the report shows to the user: what was assumed (and the flag that changes it), what was left out.
   std::vector<std::string> notes;
