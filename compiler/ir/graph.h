@@ -37,6 +37,9 @@ struct TensorData {
   std::shared_ptr<const std::string> file;   // absolute path; null if the data is in memory
   uint64_t offset = 0;
   uint64_t length = 0;
+  // Element type of the contents where it is not the value's: a weight that the model holds in 16-bit floats
+  // and the graph in float32.
+  DType stored = DType::kUndefined;
 };
 
 struct Use {
