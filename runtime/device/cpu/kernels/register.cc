@@ -38,6 +38,10 @@ const KernelRegistry& Kernels() {
     RegisterTriluKernels(*registry);
     RegisterOneHotKernels(*registry);
     RegisterGenerateKernels(*registry);
+    RegisterConvolutionKernels(*registry);
+    RegisterPoolKernels(*registry);
+    RegisterBatchNormalizationKernels(*registry);
+    RegisterNormalizationKernels(*registry);
     return registry;
   }();
   return *kernels;

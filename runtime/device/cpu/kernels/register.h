@@ -52,4 +52,10 @@ void RegisterTriluKernels(KernelRegistry& registry);
 void RegisterOneHotKernels(KernelRegistry& registry);
 void RegisterGenerateKernels(KernelRegistry& registry);
 
+// Convolutions, pooling and what goes with them.
+void RegisterConvolutionKernels(KernelRegistry& registry);
+void RegisterPoolKernels(KernelRegistry& registry);
+void RegisterBatchNormalizationKernels(KernelRegistry& registry);
+void RegisterNormalizationKernels(KernelRegistry& registry);
+
 }  // namespace pipec::cpu

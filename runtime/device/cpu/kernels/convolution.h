@@ -1,0 +1,23 @@
+// What Conv, ConvTranspose and the integer convolutions have in common.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "runtime/device/cpu/kernels/convolution_loop.h"
+#include "runtime/device/device.h"
+
+namespace pipec::cpu {
+
+// From the types of X, W and Y and the attributes, which are ONNX's.
+// InvalidArgument if they do not fit.
+absl::StatusOr<Convolution> ReadConvolution(const KernelSpec &spec,
+                                            const Shape &x, const Shape &w,
+                                            const Shape &y, bool transposed);
+
+// float32 by oneDNN: (X, W, bias?) -> (Y), no dimension of which is 0.
+absl::StatusOr<std::unique_ptr<Kernel>>
+MakeOneDnnConvolution(const Convolution &convolution, bool transposed,
+                      bool bias);
+
+} // namespace pipec::cpu
