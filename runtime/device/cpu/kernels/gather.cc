@@ -6,6 +6,7 @@
 #include "runtime/base/status.h"
 #include "runtime/device/cpu/kernels/check.h"
 #include "runtime/device/cpu/kernels/element_kernel.h"
+#include "runtime/device/cpu/kernels/indices.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/typed.h"
 
@@ -22,26 +23,12 @@ absl::StatusOr<Sizes> FindSizes(const KernelSpec& spec, const Shape& data, const
                                 Shape* gathered) {
   absl::StatusOr<int> axis = NormaliseAxis(spec.attributes.Int("axis", 0), static_cast<int>(data.size()));
   if (!axis.ok()) return Invalid(spec, axis.status().message());
-  if (indices.dtype != DType::kInt64 && indices.dtype != DType::kInt32) {
-    return Invalid(spec, absl::StrCat("indices are ", Name(indices.dtype), ", wanted int64 or int32"));
-  }
+  RETURN_IF_ERROR(CheckIndexType(spec, 1));
   gathered->assign(data.begin(), data.begin() + *axis);
   gathered->insert(gathered->end(), indices.shape.begin(), indices.shape.end());
   gathered->insert(gathered->end(), data.begin() + *axis + 1, data.end());
   return Sizes{NumElements(absl::MakeSpan(data).subspan(0, *axis)), data[*axis],
                NumElements(absl::MakeSpan(data).subspan(*axis + 1)), indices.elements()};
-}
-
-// All indices are looked at before anything is read or written through one.
-template <typename I>
-absl::Status CheckIndices(const I* indices, int64_t count, int64_t dim) {
-  for (int64_t i = 0; i < count; ++i) {
-    if (indices[i] < -dim || indices[i] >= dim) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("index ", indices[i], " at position ", i, " is outside [", -dim, ",", dim - 1, "]"));
-    }
-  }
-  return absl::OkStatus();
 }
 
 template <typename I>
@@ -57,7 +44,7 @@ class GatherKernel : public Kernel {
     const auto [outer, dim, inner, count] = sizes_;
     const int64_t bytes = bytes_;
     if (outer * inner == 0) return absl::OkStatus();
-    RETURN_IF_ERROR(CheckIndices(indices, count, dim));
+    RETURN_IF_ERROR(CheckIndices(indices, count, {dim}));
     ParallelFor(outer * count, std::max<int64_t>(1, 4 * kElementGrain / bytes),
                 [&, dim = dim, count = count](int64_t begin, int64_t end) {
                   for (int64_t row = begin; row < end; ++row) {
@@ -99,7 +86,7 @@ class GatherGradKernel : public Kernel {
     const Sizes& s = sizes_;
     std::memset(ddata, 0, s.outer * s.dim * s.inner * sizeof(T));
     if (s.outer * s.inner == 0) return absl::OkStatus();
-    RETURN_IF_ERROR(CheckIndices(indices, s.count, s.dim));
+    RETURN_IF_ERROR(CheckIndices(indices, s.count, {s.dim}));
     const auto add = [&](int64_t outer, int64_t column, int64_t columns) {
       for (int64_t i = 0; i < s.count; ++i) {
         const int64_t index = indices[i], place = index < 0 ? index + s.dim : index;

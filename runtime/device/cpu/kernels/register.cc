@@ -42,6 +42,9 @@ const KernelRegistry& Kernels() {
     RegisterPoolKernels(*registry);
     RegisterBatchNormalizationKernels(*registry);
     RegisterNormalizationKernels(*registry);
+    RegisterGatherElementsKernels(*registry);
+    RegisterGatherNdKernels(*registry);
+    RegisterTensorScatterKernels(*registry);
     return registry;
   }();
   return *kernels;

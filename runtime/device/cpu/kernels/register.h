@@ -51,6 +51,9 @@ void RegisterPadKernels(KernelRegistry& registry);
 void RegisterTriluKernels(KernelRegistry& registry);
 void RegisterOneHotKernels(KernelRegistry& registry);
 void RegisterGenerateKernels(KernelRegistry& registry);
+void RegisterGatherElementsKernels(KernelRegistry& registry);
+void RegisterGatherNdKernels(KernelRegistry& registry);
+void RegisterTensorScatterKernels(KernelRegistry& registry);
 
 // Convolutions, pooling and what goes with them.
 void RegisterConvolutionKernels(KernelRegistry& registry);
