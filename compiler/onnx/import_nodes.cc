@@ -49,6 +49,8 @@ absl::Status CheckAgainstSchema(const onnx::NodeProto& proto, const std::string&
     return absl::InvalidArgumentError(
         absl::StrCat("unknown op ", proto.op_type(), " in domain '", shown, "', opset ", opset->second));
   }
+  // A form deprecated as soon as it was published (GroupNormalization 18) is still in models.
+  if (schema->deprecated() && domain.empty() && HasNewerForm(proto.op_type(), opset->second)) trusted = true;
   if (trusted) return absl::OkStatus();
   try {
     schema->Verify(proto);

@@ -22,6 +22,9 @@ struct PendingNode {
 // form has no counterpart.
 absl::Status NormalizeOpset(PendingNode& node);
 
+// Whether NormalizeOpset knows what became of the form that `op` had at `opset`.
+bool HasNewerForm(absl::string_view op, int opset);
+
 // ONNX's loss ops become the helper ops of compiler/ops/README.md. Any opset.
 absl::Status NormalizeLoss(PendingNode& node);
 
