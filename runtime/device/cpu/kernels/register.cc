@@ -45,6 +45,7 @@ const KernelRegistry& Kernels() {
     RegisterGatherElementsKernels(*registry);
     RegisterGatherNdKernels(*registry);
     RegisterTensorScatterKernels(*registry);
+    RegisterRecurrentKernels(*registry);
     return registry;
   }();
   return *kernels;

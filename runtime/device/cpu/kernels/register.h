@@ -61,4 +61,7 @@ void RegisterPoolKernels(KernelRegistry& registry);
 void RegisterBatchNormalizationKernels(KernelRegistry& registry);
 void RegisterNormalizationKernels(KernelRegistry& registry);
 
+// Recurrent layers.
+void RegisterRecurrentKernels(KernelRegistry& registry);
+
 }  // namespace pipec::cpu
