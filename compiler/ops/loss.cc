@@ -130,8 +130,8 @@ InferredTypes InferCountCorrect(const NodeSpec& spec) {
 }
 
 const OpInfo kRows[] = {
-    {"SoftmaxCrossEntropyLoss", "", PerInputElement<5>, ClassLossBatchAxis},
-    {"NegativeLogLikelihoodLoss", "", PerInputElement<1>, ClassLossBatchAxis},
+    {"SoftmaxCrossEntropyLoss", "", PerInputElement<5>},
+    {"NegativeLogLikelihoodLoss", "", PerInputElement<1>},
     {"SoftmaxCrossEntropy", kPipecDomain, PerInputElement<5>, ClassLossBatchAxis, Alias::kNone, 0,
      InferSoftmaxCrossEntropy},
     {"SoftmaxCrossEntropyGrad", kPipecDomain, PerOutputElement<5>, NoBatchAxis, Alias::kNone, 0,

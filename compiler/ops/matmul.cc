@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ops/batch_axes.h"
 #include "compiler/ops/costs.h"
 #include "compiler/ops/families.h"
 #include "compiler/ops/infer.h"
@@ -43,19 +44,7 @@ int ProductAxis(const Value* operand, bool transpose, bool row, int out_lead, in
   return first ? -2 : out_rank - 1;
 }
 
-int MatMulBatchAxis(const Node& node) {
-  const Value *a = node.input(0), *b = node.input(1), *y = node.output(0);
-  const int rank_a = a->type.shape.size(), rank_b = b->type.shape.size(), rank = y->type.shape.size();
-  const int lead = std::max({rank_a - 2, rank_b - 2, 0});
-  const int from_a = ProductAxis(a, node.attributes.Int("trans_a") != 0, true, lead, rank);
-  const int from_b = ProductAxis(b, node.attributes.Int("trans_b") != 0, false, lead, rank);
-  if (from_a == -2 || from_b == -2) return -1;
-  if (from_a >= 0 && from_b >= 0 && from_a != from_b) return -1;
-  const int axis = std::max(from_a, from_b);
-  if (axis < 0) return -1;
-  const Value* owner = from_a >= 0 ? a : b;
-  return y->type.shape[axis] == owner->type.shape[owner->batch_axis] ? axis : -1;
-}
+int MatMulBatchAxis(const Node& node) { return ProductBatchAxis(node, 0, 1); }
 
 int GemmBatchAxis(const Node& node) {
   const Value *a = node.input(0), *b = node.input(1), *c = node.input(2), *y = node.output(0);
@@ -118,6 +107,20 @@ const OpInfo kRows[] = {
 };
 
 }  // namespace
+
+int ProductBatchAxis(const Node& node, int left, int right) {
+  const Value *a = node.input(left), *b = node.input(right), *y = node.output(0);
+  const int rank_a = a->type.shape.size(), rank_b = b->type.shape.size(), rank = y->type.shape.size();
+  const int lead = std::max({rank_a - 2, rank_b - 2, 0});
+  const int from_a = ProductAxis(a, node.attributes.Int("trans_a") != 0, true, lead, rank);
+  const int from_b = ProductAxis(b, node.attributes.Int("trans_b") != 0, false, lead, rank);
+  if (from_a == -2 || from_b == -2) return -1;
+  if (from_a >= 0 && from_b >= 0 && from_a != from_b) return -1;
+  const int axis = std::max(from_a, from_b);
+  if (axis < 0) return -1;
+  const Value* owner = from_a >= 0 ? a : b;
+  return y->type.shape[axis] == owner->type.shape[owner->batch_axis] ? axis : -1;
+}
 
 absl::Span<const OpInfo> MatMulOps() { return kRows; }
 

@@ -1,9 +1,11 @@
 #include "compiler/ops/op_info.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/ops/batch_axes.h"
+#include "compiler/ops/batch_rules.h"
 #include "compiler/ops/costs.h"
 #include "compiler/ops/families.h"
 
@@ -68,12 +70,41 @@ int BatchAxisOf(const Node& node, int k) {
   const OpInfo* info = FindOp(node.op(), node.domain());
   const Value* first = node.output(0);
   const Value* output = node.output(k);
-  if (!info || !first || !output) return -1;
+  if (!output) return -1;
+  if (!info || !info->batch_axis) {
+    const BatchRule* rule = node.domain().empty() ? FindBatchRule(node.op()) : nullptr;
+    if (rule) return rule->axis(node, k);
+  }
+  if (!info || !first) return -1;
   const int axis = info->batch_axis ? info->batch_axis(node) : BroadcastBatchAxis(node);
   if (k == 0 || axis < 0) return axis;
   const bool has_it = axis < static_cast<int>(output->type.shape.size()) &&
                       output->type.shape[axis] == first->type.shape[axis];
   return has_it ? axis : -1;
+}
+
+bool SetBatchAxes(Node& node) {
+  const int64_t samples = std::max<int64_t>(SamplesOf(node.graph()), 1);
+  bool changed = false;
+  for (size_t k = 0; k < node.outputs().size(); ++k) {
+    Value* output = node.outputs()[k];
+    if (!output) continue;
+    int axis = BatchAxisOf(node, k);
+    const bool whole = axis >= 0 && axis < static_cast<int>(output->type.shape.size()) &&
+                       output->type.shape[axis] % samples == 0;
+    if (!whole) axis = -1;
+    changed |= axis != output->batch_axis;
+    output->batch_axis = axis;
+  }
+  return changed;
+}
+
+bool IsBroadcast(absl::string_view op, absl::string_view domain) {
+  if (op == "Expand") return false;  // operand 1 is a shape
+  const OpInfo* info = FindOp(op, domain);
+  const BatchRule* rule = domain.empty() ? FindBatchRule(op) : nullptr;
+  if (info && info->batch_axis) return false;
+  return rule ? rule->axis == ElementwiseBatchRule : info != nullptr;
 }
 
 bool HasKernel(absl::string_view device, absl::string_view op, absl::string_view domain) {

@@ -49,9 +49,16 @@ Alias AliasOf(const Node& node);
 int AliasInput(const OpInfo& info, int k);
 
 // The batch axis of output `k`: the row's rule for output 0; the same axis for other outputs that have it; -1
-// if there is no row. Along the axis samples lie one after the other, each with shape[axis] / samples
+// if no rule is known (batch_rules.h). Along the axis samples lie one after the other, each with shape[axis] / samples
 // entries: 1 unless a Reshape merged the axis with the one behind it.
 int BatchAxisOf(const Node& node, int k = 0);
+
+// Writes BatchAxisOf into the results of `node`, -1 where the axis does not hold equally many entries of every
+// sample. Whether anything changed.
+bool SetBatchAxes(Node& node);
+
+// Whether the op works element by element on operands that are broadcast against each other.
+bool IsBroadcast(absl::string_view op, absl::string_view domain);
 
 // Whether a device has a kernel for this op: runtime/device/ops.def.
 bool HasKernel(absl::string_view device, absl::string_view op, absl::string_view domain);

@@ -15,21 +15,6 @@ int AfterReduction(int axis, const std::vector<int64_t>& reduced, bool keepdims)
   return axis - std::count_if(reduced.begin(), reduced.end(), [axis](int64_t r) { return r < axis; });
 }
 
-// Axes come as operand 1; absent or empty they mean all, or none with noop_with_empty_axes.
-int ReduceBatchAxis(const Node& node) {
-  const int axis = SameBatchAxis(node);
-  if (axis < 0) return -1;
-  std::vector<int64_t> axes;
-  if (node.input(1)) {
-    auto constant = ConstantInts(node.input(1));
-    if (!constant) return -1;
-    axes = *constant;
-  }
-  if (axes.empty()) return node.attributes.Int("noop_with_empty_axes") ? axis : -1;
-  for (int64_t& a : axes) a = NormalizeAxis(a, node.input(0)->type.shape.size());
-  return AfterReduction(axis, axes, node.attributes.Int("keepdims", 1) != 0);
-}
-
 int ArgBatchAxis(const Node& node) {
   const int64_t axis = NormalizeAxis(node.attributes.Int("axis", 0), node.input(0)->type.shape.size());
   return AfterReduction(SameBatchAxis(node), {axis}, node.attributes.Int("keepdims", 1) != 0);
@@ -56,6 +41,21 @@ const OpInfo kRows[] = {
 };
 
 }  // namespace
+
+// Axes come as operand 1; absent or empty they mean all, or none with noop_with_empty_axes.
+int ReduceBatchAxis(const Node& node) {
+  const int axis = SameBatchAxis(node);
+  if (axis < 0) return -1;
+  std::vector<int64_t> axes;
+  if (node.input(1)) {
+    auto constant = ConstantInts(node.input(1));
+    if (!constant) return -1;
+    axes = *constant;
+  }
+  if (axes.empty()) return node.attributes.Int("noop_with_empty_axes") ? axis : -1;
+  for (int64_t& a : axes) a = NormalizeAxis(a, node.input(0)->type.shape.size());
+  return AfterReduction(axis, axes, node.attributes.Int("keepdims", 1) != 0);
+}
 
 absl::Span<const OpInfo> ReductionOps() { return kRows; }
 

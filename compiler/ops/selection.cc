@@ -54,6 +54,19 @@ int UnchangedBatchAxis(const Node& node) {
   return axis >= 0 && node.output(0)->type.shape[axis] == node.input(0)->type.shape[axis] ? axis : -1;
 }
 
+// (data, pads, value?, axes?): kept if nothing is added to or cut from it.
+int PadBatchAxis(const Node& node) {
+  const int axis = SameBatchAxis(node);
+  const auto pads = ConstantInts(node.input(1)), axes = ConstantInts(node.input(3));
+  if (axis < 0 || !pads || (node.input(3) && !axes)) return -1;
+  const int64_t rank = node.input(0)->type.shape.size(), count = pads->size() / 2;
+  for (int64_t i = 0; i < count; ++i) {
+    if ((axes ? NormalizeAxis((*axes)[i], rank) : i) != axis) continue;
+    if ((*pads)[i] != 0 || (*pads)[count + i] != 0) return -1;
+  }
+  return axis;
+}
+
 int ConcatBatchAxis(const Node& node) {
   int result = -1;
   for (const Value* in : node.inputs()) {
@@ -70,10 +83,10 @@ int SplitBatchAxis(const Node& node) {
   return axis == NormalizeAxis(node.attributes.Int("axis", 0), node.input(0)->type.shape.size()) ? -1 : axis;
 }
 
-// The classes are a new axis of the result.
+// The classes are a new axis of the result; their number and the two values are the same for all samples.
 int OneHotBatchAxis(const Node& node) {
   const int axis = SameBatchAxis(node);
-  if (axis < 0) return -1;
+  if (axis < 0 || SameBatchAxis(node, 1) >= 0 || SameBatchAxis(node, 2) >= 0) return -1;
   return axis < NormalizeAxis(node.attributes.Int("axis", -1), node.output(0)->type.shape.size()) ? axis
                                                                                                   : axis + 1;
 }
@@ -141,7 +154,7 @@ const OpInfo kRows[] = {
     {"Slice", "", SliceCost, SliceBatchAxis},
     {"Concat", "", nullptr, ConcatBatchAxis},
     {"Split", "", nullptr, SplitBatchAxis},
-    {"Pad", "", nullptr, UnchangedBatchAxis},
+    {"Pad", "", nullptr, PadBatchAxis},
     {"Tile", "", nullptr, UnchangedBatchAxis},
     {"OneHot", "", nullptr, OneHotBatchAxis},
     {"GatherGrad", kPipecDomain, PerInputElement<1>, NoBatchAxis, Alias::kNone, 0, InferGatherGrad},

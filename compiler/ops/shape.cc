@@ -8,14 +8,6 @@
 namespace pipec {
 namespace {
 
-// Samples in a microbatch: the batch dimension of the first input that has one.
-int64_t Samples(const Graph& graph) {
-  for (const Value* input : graph.inputs()) {
-    if (input->batch_axis >= 0) return input->type.shape[input->batch_axis];
-  }
-  return 0;
-}
-
 // The samples stay apart if as many elements lie before the axis as before, and the axis still holds a whole
 // number of entries for each sample: [B,T,H] -> [B*T,H] keeps axis 0, and back. An axis of 1 is kept in its
 // place if it can be.
@@ -24,7 +16,7 @@ int ReshapeBatchAxis(const Node& node) {
   if (axis < 0) return -1;
   const Shape& in = node.input(0)->type.shape;
   const Shape& out = node.output(0)->type.shape;
-  const int64_t samples = std::max<int64_t>(Samples(node.graph()), 1);
+  const int64_t samples = std::max<int64_t>(SamplesOf(node.graph()), 1);
   const int64_t before = NumElements(absl::MakeSpan(in).first(axis));
   auto fits = [&](int j) {
     return NumElements(absl::MakeSpan(out).first(j)) == before && out[j] % samples == 0;
