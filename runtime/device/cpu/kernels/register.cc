@@ -27,7 +27,7 @@ const KernelRegistry& Kernels() {
     RegisterCastKernels(*registry);
     RegisterReduceKernels(*registry);
     RegisterArgMaxKernels(*registry);
-    RegisterCumSumKernels(*registry);
+    RegisterCumulativeKernels(*registry);
     RegisterGatherKernels(*registry);
     RegisterTransposeKernels(*registry);
     RegisterReshapeKernels(*registry);
@@ -46,6 +46,10 @@ const KernelRegistry& Kernels() {
     RegisterGatherNdKernels(*registry);
     RegisterTensorScatterKernels(*registry);
     RegisterRecurrentKernels(*registry);
+    RegisterBitwiseKernels(*registry);
+    RegisterTopKKernels(*registry);
+    RegisterReverseSequenceKernels(*registry);
+    RegisterEyeLikeKernels(*registry);
     return registry;
   }();
   return *kernels;

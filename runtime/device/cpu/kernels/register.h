@@ -34,11 +34,13 @@ void RegisterVariadicKernels(KernelRegistry& registry);
 void RegisterCompareKernels(KernelRegistry& registry);
 void RegisterWhereKernels(KernelRegistry& registry);
 void RegisterCastKernels(KernelRegistry& registry);
+void RegisterBitwiseKernels(KernelRegistry& registry);
 
 // Reductions and running sums.
 void RegisterReduceKernels(KernelRegistry& registry);
 void RegisterArgMaxKernels(KernelRegistry& registry);
-void RegisterCumSumKernels(KernelRegistry& registry);
+void RegisterCumulativeKernels(KernelRegistry& registry);
+void RegisterTopKKernels(KernelRegistry& registry);
 
 // Movement of data.
 void RegisterGatherKernels(KernelRegistry& registry);
@@ -54,6 +56,8 @@ void RegisterGenerateKernels(KernelRegistry& registry);
 void RegisterGatherElementsKernels(KernelRegistry& registry);
 void RegisterGatherNdKernels(KernelRegistry& registry);
 void RegisterTensorScatterKernels(KernelRegistry& registry);
+void RegisterReverseSequenceKernels(KernelRegistry& registry);
+void RegisterEyeLikeKernels(KernelRegistry& registry);
 
 // Convolutions, pooling and what goes with them.
 void RegisterConvolutionKernels(KernelRegistry& registry);

@@ -54,6 +54,14 @@ struct NotOp {
   static PIPEC_INLINE bool Of(bool x) { return !x; }
 };
 
+struct BitwiseNotOp {
+  using Types = Integers;
+  template <typename T>
+  static PIPEC_INLINE T Of(T x) {
+    return static_cast<T>(~x);
+  }
+};
+
 // Ops of float32 and float64 only.
 #define PIPEC_FLOAT_OP(name, expression) \
   struct name##Op {                      \
@@ -74,6 +82,16 @@ PIPEC_FLOAT_OP(Floor, std::floor(x))
 PIPEC_FLOAT_OP(Ceil, std::ceil(x))
 PIPEC_FLOAT_OP(Sin, std::sin(x))
 PIPEC_FLOAT_OP(Cos, std::cos(x))
+PIPEC_FLOAT_OP(Tan, std::tan(x))
+PIPEC_FLOAT_OP(Asin, std::asin(x))
+PIPEC_FLOAT_OP(Acos, std::acos(x))
+PIPEC_FLOAT_OP(Atan, std::atan(x))
+PIPEC_FLOAT_OP(Sinh, std::sinh(x))
+PIPEC_FLOAT_OP(Cosh, std::cosh(x))
+PIPEC_FLOAT_OP(Asinh, std::asinh(x))
+PIPEC_FLOAT_OP(Acosh, std::acosh(x))
+PIPEC_FLOAT_OP(Atanh, std::atanh(x))
+PIPEC_FLOAT_OP(Round, std::nearbyint(x))  // halves to even: no thread leaves the default rounding
 #undef PIPEC_FLOAT_OP
 
 template <typename Op, typename T>
@@ -101,8 +119,16 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec) {
 
 void RegisterUnaryKernels(KernelRegistry& registry) {
   registry.Add("Abs", "", Prepare<AbsOp>);
+  registry.Add("Acos", "", Prepare<AcosOp>);
+  registry.Add("Acosh", "", Prepare<AcoshOp>);
+  registry.Add("Asin", "", Prepare<AsinOp>);
+  registry.Add("Asinh", "", Prepare<AsinhOp>);
+  registry.Add("Atan", "", Prepare<AtanOp>);
+  registry.Add("Atanh", "", Prepare<AtanhOp>);
+  registry.Add("BitwiseNot", "", Prepare<BitwiseNotOp>);
   registry.Add("Ceil", "", Prepare<CeilOp>);
   registry.Add("Cos", "", Prepare<CosOp>);
+  registry.Add("Cosh", "", Prepare<CoshOp>);
   registry.Add("Erf", "", Prepare<ErfOp>);
   registry.Add("Exp", "", Prepare<ExpOp>);
   registry.Add("Floor", "", Prepare<FloorOp>);
@@ -111,10 +137,13 @@ void RegisterUnaryKernels(KernelRegistry& registry) {
   registry.Add("Not", "", Prepare<NotOp>);
   registry.Add("Reciprocal", "", Prepare<ReciprocalOp>);
   registry.Add("Relu", "", Prepare<ReluOp>);
+  registry.Add("Round", "", Prepare<RoundOp>);
   registry.Add("Sigmoid", "", Prepare<SigmoidOp>);
   registry.Add("Sign", "", Prepare<SignOp>);
   registry.Add("Sin", "", Prepare<SinOp>);
+  registry.Add("Sinh", "", Prepare<SinhOp>);
   registry.Add("Sqrt", "", Prepare<SqrtOp>);
+  registry.Add("Tan", "", Prepare<TanOp>);
   registry.Add("Tanh", "", Prepare<TanhOp>);
 }
 

@@ -1,7 +1,8 @@
-// Max, Min and Sum of any number of operands, broadcast together. The first operand meets the second, the
-// result the third, and so on.
+// Max, Min, Sum and Mean of any number of operands, broadcast together. The first operand meets the second,
+// the result the third, and so on.
 #include <algorithm>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "runtime/device/cpu/kernels/binary_kernel.h"
@@ -35,6 +36,9 @@ struct SumOp {
   }
 };
 
+// The sum, divided by the number of operands.
+struct MeanOp : SumOp {};
+
 constexpr int64_t kBlock = 512;
 
 // The result may lie where one of the operands lies: a block is complete in a buffer before it is written.
@@ -52,6 +56,9 @@ void Loop(absl::Span<const Broadcast<1>> operands, const void* const* inputs, vo
           T* to = block + (place - at);
           for (int64_t i = 0; i < n; ++i) to[i] = k == 0 ? x[i * step] : Op::Of(to[i], x[i * step]);
         });
+      }
+      if constexpr (std::is_same_v<Op, MeanOp>) {
+        for (int64_t i = 0; i < stop - at; ++i) block[i] /= static_cast<T>(operands.size());
       }
       std::copy(block, block + (stop - at), static_cast<T*>(result) + at);
     }
@@ -85,7 +92,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec) {
     RETURN_IF_ERROR(CheckInputType(spec, k, dtype));
     shapes.push_back(spec.inputs[k].type.shape);
   }
-  if (n == 2) {
+  if (n == 2 && !std::is_same_v<Op, MeanOp>) {
     const auto loop =
         ForType<BinaryKernel::Loop>(typename Op::Types(), dtype, [](auto t) -> BinaryKernel::Loop {
           using T = typename decltype(t)::type;
@@ -109,6 +116,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec) {
 
 void RegisterVariadicKernels(KernelRegistry& registry) {
   registry.Add("Max", "", Prepare<MaxOp>);
+  registry.Add("Mean", "", Prepare<MeanOp>);
   registry.Add("Min", "", Prepare<MinOp>);
   registry.Add("Sum", "", Prepare<SumOp>);
 }
