@@ -3,6 +3,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "runtime/data/host_array.h"
 #include "runtime/driver/run.h"
 
 namespace pipec {
@@ -13,8 +14,8 @@ namespace pipec {
 absl::StatusOr<EvaluationReport> Evaluate(Session& session, const DataSource& data, const RunOptions& options,
                                           int64_t step, RunObserver& observer);
 
-// Runs all samples and writes every output to options.outputs (if set), samples in input order, padding cut.
+// Runs all samples; fills `outputs`, if not null, with every output, samples in input order, padding cut.
 absl::Status Infer(Session& session, const DataSource& data, const RunOptions& options, RunObserver& observer,
-                   RunResult* result);
+                   RunResult* result, NamedArrays* outputs);
 
 }  // namespace pipec

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/data/npz.h"
 #include "runtime/driver/batches.h"
 #include "runtime/driver/eval_scalars.h"
 #include "runtime/driver/evaluate.h"
@@ -83,13 +82,13 @@ absl::Status Place(const Collected& output, absl::Span<const std::byte> microbat
 }  // namespace
 
 absl::Status Infer(Session& session, const DataSource& data, const RunOptions& options, RunObserver& observer,
-                   RunResult* result) {
+                   RunResult* result, NamedArrays* outputs) {
   const Manifest& manifest = session.manifest();
   const int64_t batch = manifest.batch(), total = data.samples();
   if (total == 0) return absl::InvalidArgumentError("the data has no complete sample");
-  std::vector<Collected> outputs;
-  if (!options.outputs.empty()) {
-    ASSIGN_OR_RETURN(outputs, PrepareOutputs(session, total));
+  std::vector<Collected> collected;
+  if (outputs != nullptr) {
+    ASSIGN_OR_RETURN(collected, PrepareOutputs(session, total));
   }
   std::vector<int64_t> samples(batch);
   std::vector<StepScalars> scalars;
@@ -106,7 +105,7 @@ absl::Status Infer(Session& session, const DataSource& data, const RunOptions& o
           "NaN or infinity first came in stage ", done.first.stage, ", node '", done.first.node, "' (",
           done.first.op, "), samples from ", at + done.first.microbatch * manifest.microbatch_size));
     }
-    for (const Collected& output : outputs) {
+    for (const Collected& output : collected) {
       for (int m = 0; m < manifest.microbatches && scalars[m].valid_samples > 0; ++m) {
         RETURN_IF_ERROR(Place(output, session.feed(output.rank).Output(output.port, m),
                               at + scalars[m].first_sample, scalars[m].valid_samples));
@@ -117,10 +116,8 @@ absl::Status Infer(Session& session, const DataSource& data, const RunOptions& o
     observer.OnProgress("inference", result->samples, total);
   }
   result->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (outputs.empty()) return absl::OkStatus();
-  NamedArrays arrays;
-  for (Collected& output : outputs) arrays[output.type.name] = std::move(output.array);
-  return WriteNpz(options.outputs, arrays);
+  for (Collected& output : collected) (*outputs)[output.type.name] = std::move(output.array);
+  return absl::OkStatus();
 }
 
 }  // namespace pipec

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/data/npz.h"
 #include "runtime/driver/evaluate.h"
 #include "runtime/driver/export.h"
 #include "runtime/driver/profile_file.h"
@@ -91,7 +92,10 @@ absl::StatusOr<RunResult> RunPlan(const std::string& directory, const RunOptions
     RETURN_IF_ERROR(Train(*session, options, *data, eval_data.get(), executor.trace ? &trace : nullptr,
                           observer, &result));
   } else {
-    RETURN_IF_ERROR(Infer(*session, *data, options, observer, &result));
+    NamedArrays outputs;
+    const bool wanted = !options.outputs.empty();
+    RETURN_IF_ERROR(Infer(*session, *data, options, observer, &result, wanted ? &outputs : nullptr));
+    if (wanted) RETURN_IF_ERROR(WriteNpz(options.outputs, outputs));
     if (executor.trace) trace.Add(*session, StepKind::kEval, result.steps);
   }
   if (executor.trace) RETURN_IF_ERROR(trace.Write(*session, options.trace));

@@ -1,0 +1,157 @@
+#include "tests/conformance/run_model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/emit/emit.h"
+#include "compiler/onnx/import.h"
+#include "passes/evaluate.h"
+#include "passes/pass_manager.h"
+#include "runtime/base/status.h"
+#include "runtime/data/npy.h"
+#include "runtime/device/cpu/cpu_device.h"
+#include "runtime/driver/evaluate.h"
+#include "runtime/plan/load.h"
+#include "runtime/transport/local/local_transport.h"
+
+namespace pipec {
+namespace {
+
+// How much is known before the run.
+enum class Binding { kNothing, kIntegers, kAllButLargest };
+
+bool IsBound(const NamedTensor& input, const std::vector<NamedTensor>& inputs, Binding binding) {
+  switch (binding) {
+    case Binding::kNothing:
+      return false;
+    case Binding::kIntegers:
+      return !IsFloat(input.tensor.type.dtype);
+    case Binding::kAllButLargest:
+      return &input != &*std::max_element(inputs.begin(), inputs.end(), [](const auto& a, const auto& b) {
+        return a.tensor.type.bytes() < b.tensor.type.bytes();
+      });
+  }
+  return false;
+}
+
+absl::Status WriteNpy(const std::string& path, const Tensor& tensor) {
+  ASSIGN_OR_RETURN(const std::string header, NpyHeader(tensor.type));
+  std::ofstream file(path, std::ios::binary);
+  file << header << *tensor.data.bytes;
+  return file.good() ? absl::OkStatus() : absl::UnknownError(absl::StrCat("cannot write ", path));
+}
+
+// Every symbolic dimension of an input is what the data say.
+std::map<std::string, int64_t> Dimensions(const onnx::ModelProto& model,
+                                          const std::vector<NamedTensor>& inputs) {
+  std::map<std::string, int64_t> dims;
+  for (const auto& info : model.graph().input()) {
+    auto input =
+        std::find_if(inputs.begin(), inputs.end(), [&](const auto& i) { return i.name == info.name(); });
+    if (input == inputs.end()) continue;
+    const auto& shape = info.type().tensor_type().shape();
+    for (int axis = 0; axis < shape.dim_size() && axis < input->tensor.type.shape.size(); ++axis) {
+      if (shape.dim(axis).has_dim_value()) continue;
+      const std::string& name = shape.dim(axis).dim_param();
+      dims[name.empty() ? absl::StrCat(info.name(), ":", axis) : name] = input->tensor.type.shape[axis];
+    }
+  }
+  return dims;
+}
+
+absl::StatusOr<std::unique_ptr<Module>> Compile(const std::string& path, const onnx::ModelProto& model,
+                                                const std::vector<NamedTensor>& inputs, Binding binding,
+                                                const RunModelOptions& options) {
+  ImportOptions import{.dims = Dimensions(model, inputs)};
+  import.evaluate = [](const Node& node, absl::Span<const std::string* const> operands) {
+    return Evaluate(node, operands);
+};
+for (size_t k = 0; k < inputs.size(); ++k) {
+  if (!IsBound(inputs[k], inputs, binding)) continue;
+  const std::string file = absl::StrCat(options.folder, "/bound_", k, ".npy");
+  RETURN_IF_ERROR(WriteNpy(file, inputs[k].tensor));
+  import.bound_inputs[inputs[k].name] = file;
+}
+ASSIGN_OR_RETURN(std::unique_ptr<Module> module, ImportModel(path, import));
+module->mode = Mode::kInfer;
+PassContext context;
+context.options.mode = Mode::kInfer;
+context.options.schedule = "infer";
+context.options.ranks = options.stages;
+context.options.microbatches = 1;
+ASSIGN_OR_RETURN(context.options.cluster, MakeCluster("cpu", options.stages, 0));
+RETURN_IF_ERROR(RunPipeline(*module, context));
+return module;
+}  // namespace
+
+// The suite's inputs as the driver asks for them.
+class SuiteInputs : public DataSource {
+ public:
+  SuiteInputs(const std::vector<DataInput>& wanted, const std::vector<NamedTensor>& inputs)
+      : wanted_(wanted) {
+    for (const DataInput& input : wanted) {
+      auto it =
+          std::find_if(inputs.begin(), inputs.end(), [&](const auto& i) { return i.name == input.name; });
+      tensors_.push_back(&it->tensor);
+      if (input.batch_axis >= 0) samples_ = it->tensor.type.shape[input.batch_axis];
+    }
+  }
+  int64_t samples() const override { return samples_; }
+  absl::Status Read(int input, absl::Span<const int64_t> samples, std::byte* to) const override {
+    const Tensor& tensor = *tensors_[input];
+    GatherSamples(tensor.data.bytes->data(), tensor.type.dtype, samples_, wanted_[input].type,
+                  wanted_[input].batch_axis, samples, to);
+    return absl::OkStatus();
+  }
+
+ private:
+  std::vector<DataInput> wanted_;
+  std::vector<const Tensor*> tensors_;
+  int64_t samples_ = 1;
+};
+
+class Silent : public RunObserver {
+ public:
+  void OnNote(absl::string_view) override {}
+  void OnStep(const StepReport&) override {}
+  void OnEvaluation(const EvaluationReport&) override {}
+  void OnProgress(absl::string_view, int64_t, int64_t) override {}
+};
+
+absl::StatusOr<NamedArrays> RunPlanOnce(const std::string& directory,
+                                        const std::vector<NamedTensor>& inputs) {
+  ASSIGN_OR_RETURN(const Manifest manifest, LoadManifest(directory));
+  LocalHub hub(manifest.ranks);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
+                   Session::Open(
+                       directory, manifest, [](int) { return MakeCpuDevice(1); },
+                       [&](int rank) { return hub.Connect(rank); }, ExecutorOptions()));
+  const SuiteInputs data(session->inputs(), inputs);
+  Silent observer;
+  RunResult result;
+  NamedArrays outputs;
+  RETURN_IF_ERROR(Infer(*session, data, RunOptions(), observer, &result, &outputs));
+  return outputs;
+}
+
+}  // namespace pipec
+
+absl::StatusOr<NamedArrays> RunModel(const std::string& path, const onnx::ModelProto& model,
+                                     const std::vector<NamedTensor>& inputs, const RunModelOptions& options) {
+  absl::StatusOr<std::unique_ptr<Module>> module;
+  for (Binding binding : {Binding::kNothing, Binding::kIntegers, Binding::kAllButLargest}) {
+    module = Compile(path, model, inputs, binding, options);
+    if (module.ok() || inputs.empty()) break;
+  }
+  if (!module.ok()) return module.status();
+  ASSIGN_OR_RETURN(const ParameterPlacement placement, PlaceParameters(**module));
+  const std::string plan = options.folder + "/plan";
+  std::filesystem::remove_all(plan);
+  RETURN_IF_ERROR(EmitPlan(**module, placement, {.directory = plan}));
+  return RunPlanOnce(plan, inputs);
+}
+
+}  // namespace pipec

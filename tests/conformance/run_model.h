@@ -1,0 +1,25 @@
+// A model through the whole of pipec: imported, compiled in infer mode, written as a plan, read back, run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/data/host_array.h"
+#include "tests/conformance/suite.h"
+
+namespace pipec {
+
+struct RunModelOptions {
+  int stages = 1;
+  // A folder that is the caller's: the plan is written there, and what an earlier call wrote is replaced.
+  std::string folder;
+};
+
+// The outputs by name. Inputs that shapes depend on cannot be fed at run time: where the import asks for it,
+// they are bound to their contents, as --input NAME=FILE.npy does: first those of integers and bools, then
+// all but the largest.
+absl::StatusOr<NamedArrays> RunModel(const std::string& path, const onnx::ModelProto& model,
+                                     const std::vector<NamedTensor>& inputs, const RunModelOptions& options);
+
+}  // namespace pipec
