@@ -1,0 +1,125 @@
+#include "compiler/onnx/pytorch_parameters.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <map>
+
+#include "compiler/onnx/read_model.h"
+#include "compiler/onnx/tensor_data.h"
+#include "runtime/checkpoint/safetensors.h"
+
+namespace pipec {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+const std::string kFolder = std::string(PIPEC_SOURCE_DIR) + "/tests/data/pytorch/";
+
+struct Restored {
+  onnx::ModelProto model;
+  PyTorchParameters parameters;
+};
+
+Restored Restore(const std::string& model) {
+  Restored restored;
+  absl::StatusOr<onnx::ModelProto> read = ReadModel(kFolder + model + ".onnx");
+  EXPECT_TRUE(read.ok()) << read.status();
+  restored.model = *std::move(read);
+  ExternalDataResolver external(kFolder, false, false);
+  absl::StatusOr<PyTorchParameters> parameters = RestorePyTorchParameters(restored.model, external);
+  EXPECT_TRUE(parameters.ok()) << parameters.status();
+  restored.parameters = *std::move(parameters);
+  return restored;
+}
+
+// "float32[2,3]", and the bytes.
+using Tensors = std::map<std::string, std::pair<std::string, std::string>>;
+
+// What a state_dict may have: not the integers of shape arithmetic.
+Tensors StateOf(const Restored& restored) {
+  Tensors tensors;
+  for (const auto& proto : restored.model.graph().initializer()) {
+    const absl::StatusOr<TensorType> type = TypeOf(proto);
+    EXPECT_TRUE(type.ok());
+    const bool kept = restored.parameters.kept.contains(proto.name());
+    if (!kept && (!IsFloat(type->dtype) || type->shape.empty())) continue;
+    const auto tied = restored.parameters.tied.find(proto.name());
+    std::string bytes;
+    if (tied != restored.parameters.tied.end()) {
+      for (const auto& original : restored.model.graph().initializer()) {
+        if (original.name() == tied->second) bytes = *ReadInlineTensor(original)->data.bytes;
+      }
+    } else {
+      bytes = *ReadInlineTensor(proto)->data.bytes;
+    }
+    tensors[proto.name()] = {ToString(*type), bytes};
+  }
+  return tensors;
+}
+
+Tensors StateDict(const std::string& name) {
+  Tensors tensors;
+  absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(kFolder + name + ".safetensors");
+  EXPECT_TRUE(file.ok()) << file.status();
+  for (const auto& entry : file->entries()) {
+    tensors[entry.name] = {ToString(entry.type), std::string(file->Bytes(entry))};
+  }
+  return tensors;
+}
+
+std::vector<std::string> Names(const Tensors& tensors) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors) names.push_back(name);
+  return names;
+}
+
+class StateDictTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(StateDictTest, NamesShapesAndValuesAreThoseOfTheModule) {
+  const std::string model = GetParam();
+  const std::string fresh = model.find("-fresh") == std::string::npos ? "" : "-fresh";
+  const Tensors got = StateOf(Restore(model)), want = StateDict(model.substr(0, model.find('-')) + fresh);
+  EXPECT_EQ(Names(got), Names(want));
+  for (const auto& [name, tensor] : want) {
+    if (!got.contains(name)) continue;
+    EXPECT_EQ(got.at(name).first, tensor.first) << name;
+    EXPECT_TRUE(got.at(name).second == tensor.second) << name << " has other values";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(BothExporters, StateDictTest,
+                         testing::Values("gpt2-torchscript", "gpt2-dynamo", "llama-torchscript",
+                                         "llama-dynamo", "bert-torchscript", "bert-dynamo", "vit-torchscript",
+                                         "vit-dynamo", "lstm-torchscript", "lstm-dynamo",
+                                         "resnet-torchscript-train", "resnet-dynamo-train",
+                                         "bert-torchscript-static", "bert-dynamo-static",
+                                         "bert-torchscript-fresh", "bert-dynamo-fresh",
+                                         "gpt2-torchscript-sequence", "gpt2-dynamo-sequence",
+                                         "llama-torchscript-sequence", "llama-dynamo-sequence"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(PyTorchParameters, SharedWeightsHaveBothNames) {
+  EXPECT_THAT(Restore("gpt2-torchscript").parameters.tied,
+              ElementsAre(Pair("lm_head.weight", "transformer.wte.weight")));
+  EXPECT_THAT(Restore("gpt2-dynamo").parameters.tied,
+              ElementsAre(Pair("transformer.wte.weight", "lm_head.weight")));
+  EXPECT_THAT(Restore("llama-dynamo").parameters.tied, IsEmpty());
+}
+
+TEST(PyTorchParameters, FoldedBatchNormalizationsAreReported) {
+  EXPECT_THAT(Restore("resnet-torchscript").parameters.notes,
+              ElementsAre(HasSubstr("TrainingMode.TRAINING")));
+  EXPECT_THAT(Restore("resnet-dynamo").parameters.notes, ElementsAre(HasSubstr("optimize=False")));
+}
+
+}  // namespace
+}  // namespace pipec
