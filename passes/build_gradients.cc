@@ -137,17 +137,15 @@ class Differentiator {
     const GradientRule rule = FindGradientRule(node->op(), node->domain());
     if (!rule) {
       return absl::UnimplementedError(
-          absl::StrCat("node ", node->name(), ": there is no gradient rule for op ", node->op(),
-                       " of domain ", node->domain().empty() ? "ai.onnx (newest opset)" : node->domain(),
-                       ", but the loss depends on a trained parameter through it; --freeze the parameters "
-                       "before it, or see pipec --list-ops"));
+          absl::StrCat(Describe(*node),
+                       ": there is no gradient rule for this op, but the loss depends on a trained parameter "
+                       "through it; --freeze the parameters before it, or see pipec --list-ops"));
     }
     GradientBuilder builder(graph_, node);
     const std::vector<Value*> contributions = rule(builder, output_gradients, wanted);
     if (!builder.status().ok()) {
       return absl::Status(builder.status().code(),
-                          absl::StrCat("gradient of node ", node->name(), " (", node->op(),
-                                       "): ", builder.status().message()));
+                          absl::StrCat("gradient of ", Describe(*node), ": ", builder.status().message()));
     }
     for (int i = 0; i < contributions.size(); ++i) {
       if (!wanted[i] || !contributions[i]) continue;
@@ -159,6 +157,14 @@ class Differentiator {
       AddContribution(builder, {node, i}, contributions[i]);
     }
     return absl::OkStatus();
+  }
+
+  // "node 'a' (Atan), opset 17": the opset that the model was written in.
+  std::string Describe(const Node& node) const {
+    const bool onnx = node.domain().empty();
+    return absl::StrCat("node '", node.name(), "' (", onnx ? "" : absl::StrCat(node.domain(), "::"),
+                        node.op(), ")",
+                        onnx && module_.opset > 0 ? absl::StrCat(", opset ", module_.opset) : "");
   }
 
   void AddContribution(GradientBuilder& builder, Use use, Value* contribution) {

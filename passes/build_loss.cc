@@ -180,6 +180,28 @@ absl::StatusOr<Loss> ElementLoss(Module& module, absl::string_view op, Value* ou
   return Loss{.output = named, .sum = node->output(0), .weight = node->output(1)};
 }
 
+absl::Status Refuse(const RefusedOutput& output) {
+  return absl::UnimplementedError(absl::StrCat("output '", output.name,
+                                               "' would be the loss, or what it is made of, but ", output.why,
+                                               "; --loss=output:NAME takes another output"));
+}
+
+// Whether the first float output (or null), or with --loss=auto the first scalar (or null), would be chosen
+// if import had refused none: a model must not learn from another loss because its own cannot be computed.
+absl::Status CheckNotRefused(const Module& module, bool is_auto, const Value* output, const Value* scalar) {
+  const std::vector<Value*>& outputs = module.graph.outputs;
+  for (const RefusedOutput& refused : module.refused_outputs) {
+    const auto comes_first = [&](const Value* chosen) {
+      return refused.position <= std::find(outputs.begin(), outputs.end(), chosen) - outputs.begin();
+    };
+    const bool chosen = is_auto && refused.is_scalar ? comes_first(scalar)
+                        : is_auto && scalar          ? false
+                                                     : comes_first(output);
+    if (refused.is_float && chosen) return Refuse(refused);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Loss> ChooseLoss(Module& module, const CompileOptions& options) {
   Graph& graph = module.graph;
   const std::string& wanted = options.loss;
@@ -188,6 +210,9 @@ absl::StatusOr<Loss> ChooseLoss(Module& module, const CompileOptions& options) {
     auto it =
         std::find_if(graph.outputs.begin(), graph.outputs.end(), [&](Value* v) { return v->name() == name; });
     if (it != graph.outputs.end()) return OwnLoss(*it);
+    for (const RefusedOutput& refused : module.refused_outputs) {
+      if (refused.name == name) return Refuse(refused);
+    }
     return absl::InvalidArgumentError(
         absl::StrCat("--loss=", wanted, " names no output of the model, which has ", ListOutputs(graph)));
   }
@@ -197,6 +222,7 @@ absl::StatusOr<Loss> ChooseLoss(Module& module, const CompileOptions& options) {
     if (!output && IsFloat(value->type.dtype)) output = value;
     if (!scalar && IsScalar(*value) && value->batch_axis < 0) scalar = value;
   }
+  RETURN_IF_ERROR(CheckNotRefused(module, wanted == "auto", output, scalar));
   if (!output) {
     return absl::InvalidArgumentError(
         absl::StrCat("training needs a float output to make a loss of; the model has ", ListOutputs(graph)));
@@ -316,6 +342,7 @@ absl::StatusOr<bool> BuildLoss(Module& module, const PassContext& context) {
   EraseDead(graph, training);
   const absl::StatusOr<SampleMixing> mixing = FindSampleMixing(module, loss.sum);
   if (context.options.microbatches * context.options.replicas > 1) RETURN_IF_ERROR(mixing.status());
+  NoteSampleMixing(module, context.options);
   if (!loss.weight) SayHowMicrobatchesAddUp(module, loss, mixing.ok() && *mixing == SampleMixing::kSum);
   if (!dropped.empty()) {
     module.notes.push_back(absl::StrCat("not computed in training, as the loss does not need them: outputs ",

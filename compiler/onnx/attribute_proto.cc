@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/onnx/sparse_tensor.h"
 #include "compiler/onnx/tensor_data.h"
 #include "runtime/base/status.h"
 
@@ -61,6 +62,10 @@ absl::StatusOr<Attribute> FromProto(const onnx::AttributeProto& proto) {
       return Attribute(std::vector<std::string>(proto.strings().begin(), proto.strings().end()));
     case onnx::AttributeProto::TENSOR: {
       ASSIGN_OR_RETURN(Tensor tensor, ReadInlineTensor(proto.t()));
+      return Attribute(TensorLiteral{std::move(tensor.type), std::move(tensor.data.bytes)});
+    }
+    case onnx::AttributeProto::SPARSE_TENSOR: {
+      ASSIGN_OR_RETURN(Tensor tensor, Densify(proto.sparse_tensor()));
       return Attribute(TensorLiteral{std::move(tensor.type), std::move(tensor.data.bytes)});
     }
     default:

@@ -7,8 +7,8 @@
 
 namespace pipec {
 
-// The attribute's value. Unimplemented for graphs, types and sparse tensors; errors do not name the
-// attribute.
+// The attribute's value, a sparse tensor as the whole one. Unimplemented for graphs and types; errors do not
+// name the attribute.
 absl::StatusOr<Attribute> FromProto(const onnx::AttributeProto& proto);
 
 onnx::AttributeProto ToProto(absl::string_view name, const Attribute& attribute);

@@ -45,8 +45,10 @@ bool MayFold(const Node& node) {
 
 absl::StatusOr<Value*> AddConstantNode(Graph& graph, const NodeSpec& spec) {
   const Attributes& a = spec.attributes;
-  if (const TensorLiteral* tensor = a.Tensor("value"))
-    return graph.AddConstant(spec.name, tensor->type, *tensor->bytes);
+  for (const char* name : {"value", "sparse_value"}) {
+    if (const TensorLiteral* tensor = a.Tensor(name))
+      return graph.AddConstant(spec.name, tensor->type, *tensor->bytes);
+  }
   if (a.Has("value_int")) {
     return graph.AddConstant(spec.name, {DType::kInt64, {}}, Bytes<int64_t>({a.Int("value_int")}));
   }
@@ -63,8 +65,10 @@ absl::StatusOr<Value*> AddConstantNode(Graph& graph, const NodeSpec& spec) {
     return graph.AddConstant(spec.name, {DType::kFloat32, {static_cast<int64_t>(values.size())}},
                              Bytes<float>(values));
   }
-  return absl::UnimplementedError(
-      "a constant must be a dense tensor of numbers: value, value_int(s) or value_float(s)");
+  if (a.empty()) return absl::InvalidArgumentError("has no value");
+  return absl::UnimplementedError(absl::StrCat("its value is ", a.begin()->first,
+                                               ", which is not supported: a constant is a tensor of numbers, "
+                                               "value, sparse_value, value_int(s) or value_float(s)"));
 }
 
 absl::Status FoldSmall(Graph& graph, Node* node, const decltype(ImportOptions::evaluate)& evaluate,

@@ -16,13 +16,19 @@ namespace pipec {
 struct ImportOptions {
   // --dim NAME=N. A dimension without a name is called INPUT:AXIS.
   std::map<std::string, int64_t> dims;
-  // Samples of a microbatch: bound to the symbolic dimension on axis 0 of the inputs; must equal that axis if
-  // it is a number. 0: the model's own, or 1 if it is symbolic.
+  // Samples of a microbatch: bound to axis 0 of the inputs, also where that is a number, if the model can be
+  // made for it (baked_batch.h). 0: the model's own, or 1 if it is symbolic.
   int64_t microbatch_size = 0;
+  // Into how many microbatches the whole batch is cut, over all replicas: cut or whole, the results must be
+  // the same.
+  int microbatches = 1;
   // --input NAME=range|ones|zeros|FILE.npy: the input becomes a constant. range counts along the last axis.
   std::map<std::string, std::string> bound_inputs;
   // Weights in external files may be absent (planning only).
   bool allow_missing_weights = false;
+  // An output that cannot be supported is left out with a note, as long as another is left: training needs
+  // one.
+  bool drop_refused_outputs = false;
   // External data may be links (--allow-links).
   bool allow_links = false;
   // Evaluates one node whose operands are known (passes/evaluate.h has one): shape arithmetic folds while the

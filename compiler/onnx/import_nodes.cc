@@ -1,13 +1,13 @@
 #include "compiler/onnx/import_nodes.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/onnx/attribute_proto.h"
-#include "compiler/onnx/emit_node.h"
+#include "compiler/onnx/count_nodes.h"
 #include "compiler/onnx/fold_shapes.h"
 #include "compiler/onnx/function_body.h"
 #include "compiler/onnx/infer.h"
@@ -19,78 +19,78 @@
 namespace pipec {
 namespace {
 
-// Functions that call each other, or twice each, must not make a small file an endless graph.
-constexpr int kMaxDepth = 64;
-constexpr int kMaxNodes = 200'000;
+// Nodes of bodies, and bodies themselves: fewer than what a file may have, since a loop of a few bytes makes them. Those
+// that fold away cost time all the same.
+constexpr int64_t kMaxCopies = 100'000;
 
-std::string FunctionKey(const std::string& domain, const std::string& name, const std::string& overload) {
-  return absl::StrCat(CanonicalDomain(domain), "::", name, overload.empty() ? "" : ":", overload);
+absl::Status TooLarge() {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the graph has more than ", kMaxNodes, " nodes, or more than ", kMaxCopies,
+                   " of them come from unrolled loops and expanded functions"));
 }
 
-absl::Status Annotate(const onnx::NodeProto& proto, const Opsets& opsets, const absl::Status& status) {
-  if (status.ok()) return status;
-  auto it = opsets.find(CanonicalDomain(proto.domain()));
-  return absl::Status(
-      status.code(),
-      absl::StrCat(Describe(proto), it == opsets.end() ? "" : absl::StrCat(", opset ", it->second), ": ",
-                   status.message()));
+// Whether `refusal` is that of an operand, passed on.
+bool IsOfAnOperand(const absl::Status& refusal, const onnx::NodeProto& proto, const Scope& scope) {
+  return std::any_of(proto.input().begin(), proto.input().end(), [&](const std::string& name) {
+    const Meaning* meaning = name.empty() ? nullptr : scope.Find(name);
+    const auto* status = meaning ? std::get_if<absl::Status>(meaning) : nullptr;
+    return status && *status == refusal;
+  });
 }
 
-absl::Status CheckAgainstSchema(const onnx::NodeProto& proto, const std::string& domain, const Opsets& opsets,
-                                bool trusted) {
-  const std::string shown = domain.empty() ? "ai.onnx" : domain;
-  auto opset = opsets.find(domain);
-  if (opset == opsets.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("domain '", shown, "' is not among the opset imports"));
-  }
-  if (domain == kPipecDomain) return absl::OkStatus();
-  const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(proto.op_type(), opset->second, domain);
-  if (!schema) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("unknown op ", proto.op_type(), " in domain '", shown, "', opset ", opset->second));
-  }
-  // A form deprecated as soon as it was published (GroupNormalization 18) is still in models.
-  if (schema->deprecated() && domain.empty() && HasNewerForm(proto.op_type(), opset->second)) trusted = true;
-  if (trusted) return absl::OkStatus();
-  try {
-    schema->Verify(proto);
-  } catch (const std::exception& error) {
-    return absl::InvalidArgumentError(error.what());
-  }
-  return absl::OkStatus();
+std::vector<Meaning> Operands(const onnx::NodeProto& proto, const Scope& scope) {
+  std::vector<Meaning> operands;
+  operands.reserve(proto.input_size());
+  for (const std::string& name : proto.input())
+    operands.push_back(name.empty() ? Absent() : *scope.Find(name));
+  while (!operands.empty() && std::holds_alternative<Absent>(operands.back())) operands.pop_back();
+  return operands;
 }
 
-// The attributes of a node, those by reference taken from the function call it is in.
-absl::Status ReadAttributes(const onnx::NodeProto& proto,
-                            const absl::flat_hash_map<std::string, Attribute>* bindings,
-                            Attributes& attributes) {
-  for (const auto& attribute : proto.attribute()) {
-    if (!attribute.ref_attr_name().empty()) {
-      if (!bindings)
-        return absl::InvalidArgumentError(
-            absl::StrCat("attribute ", attribute.name(), " refers to a function's, outside of one"));
-      if (auto it = bindings->find(attribute.ref_attr_name()); it != bindings->end()) {
-        attributes.Set(attribute.name(), it->second);
-      }
-      continue;
-    }
-    auto value = FromProto(attribute);
-    if (!value.ok()) {
-      return absl::Status(value.status().code(),
-                          absl::StrCat("attribute ", attribute.name(), ": ", value.status().message()));
-    }
-    attributes.Set(attribute.name(), *std::move(value));
+int WantedOutputs(const onnx::NodeProto& proto) {
+  int outputs = proto.output_size();
+  while (outputs > 0 && proto.output(outputs - 1).empty()) --outputs;
+  return outputs;
+}
+
+Meaning MeaningOf(Value* value) { return value ? Meaning(value) : Meaning(Absent()); }
+
+// Exporters write an empty tensor where they mean an absent operand.
+void DropEmptyOperands(NodeSpec& spec) {
+  if (spec.op != "Resize" || !spec.domain.empty()) return;
+  for (size_t i = 1; i < spec.inputs.size(); ++i) {
+    if (spec.inputs[i] && spec.inputs[i]->type.elements() == 0) spec.inputs[i] = nullptr;
   }
-  return absl::OkStatus();
 }
 
 }  // namespace
 
-NodeImporter::NodeImporter(Graph& graph, const ImportOptions& options, const Functions& functions)
-    : graph_(graph), options_(options) {
-  for (const auto& function : functions) {
-    functions_[FunctionKey(function.domain(), function.name(), function.overload())] = &function;
+// What ops that leave no node of their own may do at their place.
+class NodeImporter::FrameImporter : public InPlaceImporter {
+ public:
+  FrameImporter(NodeImporter& importer, const Frame& frame) : importer_(importer), frame_(frame) {}
+
+  Graph& graph() override { return importer_.graph_; }
+  absl::StatusOr<std::vector<Value*>> Emit(NodeSpec spec, int outputs) override {
+    return importer_.Emit(std::move(spec), outputs, std::vector<bool>(outputs, true));
   }
+  absl::StatusOr<Results> ImportBody(const onnx::GraphProto& body, const std::string& prefix,
+                                     Results operands) override {
+    return importer_.ImportBody(body, prefix, std::move(operands), frame_);
+  }
+
+ private:
+  NodeImporter& importer_;
+  const Frame& frame_;
+};
+
+absl::Status NodeImporter::AddFunctions(const Functions& functions) {
+  for (const auto& function : functions) {
+    const std::string key = FunctionKey(function.domain(), function.name(), function.overload());
+    if (functions_.try_emplace(key, &function).second) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the model has two functions ", key));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status NodeImporter::Import(const Nodes& nodes, const Opsets& opsets, Scope& scope) {
@@ -98,58 +98,98 @@ absl::Status NodeImporter::Import(const Nodes& nodes, const Opsets& opsets, Scop
 }
 
 absl::Status NodeImporter::ImportNodes(const Nodes& nodes, const Frame& frame) {
-  ASSIGN_OR_RETURN(const std::vector<int> order,
-                   OrderNodes(nodes, [&](const std::string& name) { return frame.scope.contains(name); }));
-  for (int n : order) RETURN_IF_ERROR(Annotate(nodes[n], frame.opsets, ImportNode(nodes[n], frame)));
+  ASSIGN_OR_RETURN(const std::vector<int> order, OrderNodes(nodes, frame.scope));
+  for (int n : order) {
+    RETURN_IF_ERROR(Annotate(nodes[n], frame.prefix, frame.opsets, ImportNode(nodes[n], frame)));
+  }
   return absl::OkStatus();
 }
 
 absl::Status NodeImporter::ImportNode(const onnx::NodeProto& proto, const Frame& frame) {
-  if (graph_.num_nodes() > kMaxNodes) {
-    return absl::InvalidArgumentError(absl::StrCat("the graph has more than ", kMaxNodes, " nodes"));
+  if (graph_.num_nodes() > kMaxNodes) return TooLarge();
+  if (!frame.prefix.empty() && ++copies_ > kMaxCopies) return TooLarge();
+  const absl::StatusOr<Results> results = Convert(proto, frame);
+  if (absl::IsUnimplemented(results.status())) {
+    const bool passed_on = IsOfAnOperand(results.status(), proto, frame.scope);
+    const absl::Status refusal =
+        passed_on ? results.status() : Annotate(proto, frame.prefix, frame.opsets, results.status());
+    for (const std::string& output : proto.output()) {
+      if (!output.empty()) frame.scope.Set(output, refusal);
+    }
+    return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(const std::vector<Value*> results, Convert(proto, frame));
+  RETURN_IF_ERROR(results.status());
   for (int k = 0; k < proto.output_size(); ++k) {
     if (proto.output(k).empty()) continue;
-    if (k >= results.size() || !results[k]) {
+    if (k >= results->size() || std::holds_alternative<Absent>((*results)[k])) {
       return absl::InvalidArgumentError(
           absl::StrCat("has no result ", k, ", which the graph calls '", proto.output(k), "'"));
     }
-    frame.scope[proto.output(k)] = results[k];
-    // A result that is one of the operands keeps the name it has.
-    const bool passed_on =
-        std::any_of(proto.input().begin(), proto.input().end(), [&](const std::string& name) {
-          auto it = frame.scope.find(name);
-          return it != frame.scope.end() && it->second == results[k];
-        });
-    if (!passed_on) graph_.Rename(results[k], frame.prefix + proto.output(k));
+    NameResult(proto.output(k), (*results)[k], frame);
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Value*>> NodeImporter::Convert(const onnx::NodeProto& proto, const Frame& frame) {
-  NodeSpec spec{.op = proto.op_type(), .domain = CanonicalDomain(proto.domain())};
-  spec.name = frame.prefix + (proto.name().empty() ? proto.op_type() : proto.name());
-  for (const std::string& name : proto.input())
-    spec.inputs.push_back(name.empty() ? nullptr : frame.scope.at(name));
-  while (!spec.inputs.empty() && !spec.inputs.back()) spec.inputs.pop_back();
-
-  if (auto it = functions_.find(FunctionKey(proto.domain(), proto.op_type(), proto.overload()));
-      it != functions_.end()) {
-    RETURN_IF_ERROR(ReadAttributes(proto, frame.attributes, spec.attributes));
-    AttributeBindings bindings(spec.attributes.begin(), spec.attributes.end());
-    return Call(*it->second, spec, std::move(bindings), false);
+void NodeImporter::NameResult(const std::string& name, const Meaning& meaning, const Frame& frame) {
+  // What is passed on keeps the name it has: an operand, a captured value, an initializer.
+  if (const auto* value = std::get_if<Value*>(&meaning)) {
+    const bool nameable = (*value)->kind() == ValueKind::kResult || (*value)->kind() == ValueKind::kConstant;
+    if (nameable && !frame.scope.Names(*value)) graph_.Rename(*value, frame.prefix + name);
   }
-  for (const auto& attribute : proto.attribute()) {
-    if (attribute.has_g() || attribute.graphs_size() > 0) {
-      return absl::UnimplementedError("ops with subgraphs (control flow) are not supported");
+  frame.scope.Set(name, meaning);
+}
+
+absl::StatusOr<NodeImporter::Results> NodeImporter::Convert(const onnx::NodeProto& proto,
+                                                            const Frame& frame) {
+  if (!functions_.empty()) {
+    auto it = functions_.find(FunctionKey(proto.domain(), proto.op_type(), proto.overload()));
+    if (it != functions_.end()) {
+      Attributes attributes;
+      RETURN_IF_ERROR(ReadAttributes(proto, frame.attributes, false, attributes));
+      return Call(*it->second, NodeName(proto, frame), Operands(proto, frame.scope),
+                  AttributeBindings(attributes.begin(), attributes.end()), &frame.opsets);
     }
   }
-  RETURN_IF_ERROR(CheckAgainstSchema(proto, spec.domain, frame.opsets, frame.from_schema));
-  RETURN_IF_ERROR(ReadAttributes(proto, frame.attributes, spec.attributes));
+  RETURN_IF_ERROR(CheckAgainstSchema(proto, frame.opsets, frame.from_schema));
+  if (CanonicalDomain(proto.domain()).empty()) {
+    if (InPlaceRule rule = FindInPlaceRule(proto.op_type())) return ConvertInPlace(proto, frame, rule);
+    // The one op of tensors that takes sequences and optionals as well.
+    if (proto.op_type() == "Identity" && proto.input_size() == 1) {
+      const Meaning* meaning = frame.scope.Find(proto.input(0));
+      if (meaning && !std::holds_alternative<Value*>(*meaning)) return Results{*meaning};
+    }
+  }
+  ASSIGN_OR_RETURN(const std::vector<Value*> values, ConvertTensors(proto, frame));
+  Results results;
+  for (Value* value : values) results.push_back(MeaningOf(value));
+  return results;
+}
 
-  int outputs = proto.output_size();
-  while (outputs > 0 && proto.output(outputs - 1).empty()) --outputs;
+absl::StatusOr<NodeImporter::Results> NodeImporter::ConvertInPlace(const onnx::NodeProto& proto,
+                                                                   const Frame& frame, InPlaceRule rule) {
+  InPlaceNode node{.name = NodeName(proto, frame),
+                   .opset = frame.opsets.at(""),
+                   .outputs = WantedOutputs(proto),
+                   .operands = Operands(proto, frame.scope),
+                   .proto = proto};
+  RETURN_IF_ERROR(ReadAttributes(proto, frame.attributes, true, node.attributes));
+  FrameImporter importer(*this, frame);
+  return rule(node, importer);
+}
+
+absl::StatusOr<std::vector<Value*>> NodeImporter::ConvertTensors(const onnx::NodeProto& proto,
+                                                                 const Frame& frame) {
+  NodeSpec spec{
+      .op = proto.op_type(), .domain = CanonicalDomain(proto.domain()), .name = NodeName(proto, frame)};
+  for (const std::string& name : proto.input()) {
+    ASSIGN_OR_RETURN(Value * operand, name.empty() ? nullptr : TensorOrAbsent(*frame.scope.Find(name)));
+    spec.inputs.push_back(operand);
+  }
+  DropEmptyOperands(spec);
+  while (!spec.inputs.empty() && !spec.inputs.back()) spec.inputs.pop_back();
+  RETURN_IF_ERROR(ReadAttributes(proto, frame.attributes, false, spec.attributes));
+
+  const int outputs = WantedOutputs(proto);
   if (spec.op == "Constant" && spec.domain.empty()) {
     ASSIGN_OR_RETURN(Value * constant, AddConstantNode(graph_, spec));
     return std::vector<Value*>{constant};
@@ -177,30 +217,42 @@ absl::StatusOr<std::vector<Value*>> NodeImporter::Emit(NodeSpec spec, int output
   if (body) {
     AttributeBindings bindings(spec.attributes.begin(), spec.attributes.end());
     RETURN_IF_ERROR(AddSchemaDefaults(spec.op, spec.domain, bindings));
-    return Call(*body, spec, std::move(bindings), true);
+    Results operands;
+    for (Value* input : spec.inputs) operands.push_back(MeaningOf(input));
+    ASSIGN_OR_RETURN(const Results made,
+                     Call(*body, spec.name, std::move(operands), std::move(bindings), nullptr));
+    std::vector<Value*> results(made.size(), nullptr);
+    for (int k = 0; k < std::min<int>(outputs, static_cast<int>(made.size())); ++k) {
+      if (!wanted[k]) continue;
+      ASSIGN_OR_RETURN(results[k], TensorOrAbsent(made[k]));
+    }
+    return results;
   }
-  ASSIGN_OR_RETURN(spec.outputs, InferTypes(spec, outputs));
+  ASSIGN_OR_RETURN(spec.outputs, batch_.InferTypes(graph_, spec, outputs));
   for (int k = 0; k < outputs; ++k) {
     if (!wanted[k]) spec.outputs[k] = {};
   }
+  const std::string name = spec.name;
   Node* node = graph_.AddNode(std::move(spec));
+  batch_.Place(*node, name);
   std::vector<Value*> results(node->outputs().begin(), node->outputs().end());
   RETURN_IF_ERROR(FoldSmall(graph_, node, options_.evaluate, results));
   return results;
 }
 
-absl::StatusOr<std::vector<Value*>> NodeImporter::Call(const onnx::FunctionProto& function,
-                                                       const NodeSpec& spec, AttributeBindings attributes,
-                                                       bool from_schema) {
+absl::StatusOr<NodeImporter::Results> NodeImporter::Call(const onnx::FunctionProto& function,
+                                                         const std::string& name, Results operands,
+                                                         AttributeBindings attributes,
+                                                         const Opsets* callers) {
   const std::string key = FunctionKey(function.domain(), function.name(), function.overload());
-  if (std::find(active_.begin(), active_.end(), key) != active_.end() || active_.size() >= kMaxDepth) {
+  if (std::find(active_.begin(), active_.end(), key) != active_.end() || depth_ >= kMaxCallDepth) {
     return absl::InvalidArgumentError(absl::StrCat("function ", key,
-                                                   " calls itself, or calls are nested more than ", kMaxDepth,
-                                                   " deep: ", absl::StrJoin(active_, " > ")));
+                                                   " calls itself, or calls are nested more than ",
+                                                   kMaxCallDepth, " deep: ", absl::StrJoin(active_, " > ")));
   }
-  if (spec.inputs.size() > function.input_size()) {
+  if (operands.size() > function.input_size()) {
     return absl::InvalidArgumentError(absl::StrCat("function ", key, " has ", function.input_size(),
-                                                   " inputs, is given ", spec.inputs.size()));
+                                                   " inputs, is given ", operands.size()));
   }
   for (const auto& attribute : function.attribute_proto()) {
     if (attributes.contains(attribute.name())) continue;
@@ -208,20 +260,60 @@ absl::StatusOr<std::vector<Value*>> NodeImporter::Call(const onnx::FunctionProto
   }
   Scope scope;
   for (int i = 0; i < function.input_size(); ++i) {
-    scope[function.input(i)] = i < spec.inputs.size() ? spec.inputs[i] : nullptr;
+    const bool given = i < operands.size();
+    const auto* sequence = given ? std::get_if<Sequence>(&operands[i]) : nullptr;
+    if (sequence) scope.KeepNames(sequence->elements);
+    scope.Set(function.input(i), given ? std::move(operands[i]) : Absent());
   }
   ASSIGN_OR_RETURN(Opsets opsets, ReadOpsets(function.opset_import()));
-  // Bodies that a schema builds do not always say which opset they are written in: the newest.
-  opsets.try_emplace("", NewestOpset(""));
+  // A body should say which opsets it is written in. Where one does not: the caller's, or of a schema's own
+  // body the newest.
+  if (callers) opsets.insert(callers->begin(), callers->end());
+  if (!callers) opsets.try_emplace("", NewestOpset(""));
   active_.push_back(key);
-  RETURN_IF_ERROR(
-      ImportNodes(function.node(), {opsets, scope, absl::StrCat(spec.name, "/"), &attributes, from_schema}));
-  active_.pop_back();
-  std::vector<Value*> results;
-  for (const std::string& name : function.output()) {
+  ++depth_;
+  const absl::Cleanup leave = [&] {
+    active_.pop_back();
+    --depth_;
+  };
+  RETURN_IF_ERROR(ImportNodes(function.node(),
+                              {opsets, scope, absl::StrCat(name, "/"), &attributes, callers == nullptr}));
+  Results results;
+  for (const std::string& output : function.output()) {
     // Optional results may be left out; whoever asks for one that is not there is told so.
-    auto it = scope.find(name);
-    results.push_back(it == scope.end() ? nullptr : it->second);
+    const Meaning* meaning = scope.Find(output);
+    results.push_back(meaning ? *meaning : Absent());
+  }
+  return results;
+}
+
+absl::StatusOr<NodeImporter::Results> NodeImporter::ImportBody(const onnx::GraphProto& body,
+                                                               const std::string& prefix, Results operands,
+                                                               const Frame& frame) {
+  if (++copies_ > kMaxCopies) return TooLarge();
+  if (depth_ >= kMaxCallDepth) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("subgraphs are nested more than ", kMaxCallDepth, " deep"));
+  }
+  if (body.input_size() != operands.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("its subgraph has ", body.input_size(),
+                                                   " inputs, is given ", operands.size(), " operands"));
+  }
+  Scope scope(&frame.scope);
+  RETURN_IF_ERROR(initializers_.AddOnce(body, scope));
+  for (int i = 0; i < body.input_size(); ++i) scope.Set(body.input(i).name(), std::move(operands[i]));
+  ++depth_;
+  const absl::Cleanup leave = [&] { --depth_; };
+  RETURN_IF_ERROR(
+      ImportNodes(body.node(), {frame.opsets, scope, prefix, frame.attributes, frame.from_schema}));
+  Results results;
+  for (const auto& output : body.output()) {
+    const Meaning* meaning = scope.Find(output.name());
+    if (!meaning) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("result '", output.name(), "' of its subgraph is defined by nothing"));
+    }
+    results.push_back(*meaning);
   }
   return results;
 }

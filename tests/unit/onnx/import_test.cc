@@ -71,15 +71,10 @@ TEST(Import, BindsTheBatchAndNamedDimensions) {
   EXPECT_EQ(Import(text, {.dims = {{"T", 5}}})->graph.FindValue("p")->batch_axis, -1);
 }
 
-TEST(Import, ABatchWrittenIntoTheModelMustBeTheOneAskedFor) {
+TEST(Import, ABatchWrittenIntoTheModelIsTheDefault) {
   const std::string text = Text("g (float[8,3] x) => (float[8,3] y) { y = Relu(x) }");
   EXPECT_EQ(Import(text)->microbatch_size, 8);
-  EXPECT_THAT(Refusal(text, {.microbatch_size = 2}),
-              AllOf(HasSubstr("8 samples"), HasSubstr("2 is asked for")));
-  EXPECT_THAT(
-      Refusal(Text(R"(g (float[N,4] x) => (float[8,4] y) <int64[2] s = {8,4}> { y = Reshape(x, s) })"),
-              {.microbatch_size = 2}),
-      AllOf(HasSubstr("Reshape"), HasSubstr("8 elements are not 32")));
+  EXPECT_EQ(Types(*Import(text, {.microbatch_size = 2})), "y:float32[2,3] ");
 }
 
 TEST(Import, BoundInputsBecomeConstants) {
@@ -125,7 +120,7 @@ TEST(Import, ConstantsInEveryForm) {
   EXPECT_THAT(Print(*module),
               AllOf(HasSubstr("c: int64[3] = {1, 2, 3}"), HasSubstr("e: float32[2] = {1.5, 2.5}")));
   EXPECT_THAT(Refusal(Text(R"(g () => (a) { a = Constant<value_string = "s">() })")),
-              HasSubstr("dense tensor of numbers"));
+              HasSubstr("tensor of numbers"));
 }
 
 TEST(Import, RefusesAndNames) {
@@ -150,7 +145,7 @@ TEST(Import, RefusesAndNames) {
   EXPECT_THAT(Refusal(Text("g (bool c) => (y) { [choose] y = If<then_branch = t () => (float[1] a) { a = "
                            "Constant<value_floats = [1.0]>() }, else_branch = e () => (float[1] b) { b = "
                            "Constant<value_floats = [2.0]>() }>(c) }")),
-              AllOf(HasSubstr("choose"), HasSubstr("subgraphs")));
+              AllOf(HasSubstr("choose"), HasSubstr("condition, 'c'")));
   EXPECT_THAT(Refusal(Text("g (float[2] x) => (y) { y = Relu(x) }", 99)), HasSubstr("newest known, 27"));
   EXPECT_THAT(Refusal("<ir_version: 99, opset_import: [\"\" : 21]> g () => () {}"),
               HasSubstr("newest known, 13"));
