@@ -1,0 +1,127 @@
+"""Models that PyTorch exported: they compile without flags, compute what PyTorch computes, and give back a state_dict."""
+
+import pathlib
+import struct
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from pipec_testing import ROOT, Case, floats, main, read_npz, read_safetensors, write_npz
+
+DATA = ROOT / "tests/data/pytorch"
+MODELS = sorted(path.stem for path in DATA.glob("*.onnx"))
+# Their exporter folded the BatchNormalizations into the convolutions: there is no state_dict to give back.
+FOLDED = {"resnet-torchscript", "resnet-dynamo"}
+# Models that do not train as a whole yet, and the op that pipec then names. A row goes when its op gets a gradient.
+NO_GRADIENT = {
+    "lstm-torchscript": "LSTM", "lstm-dynamo": "LSTM",
+    "vit-torchscript": "Conv", "vit-dynamo": "Conv",
+    "resnet-torchscript": "GlobalAveragePool", "resnet-dynamo": "Conv",
+    "resnet-torchscript-train": "GlobalAveragePool", "resnet-dynamo-train": "BatchNormalization",
+}
+
+
+def reference(model):
+    """Path, without suffix, of what PyTorch says about the model."""
+    return DATA / (model.split("-")[0] + ("-fresh" if model.endswith("-fresh") else ""))
+
+
+def dimensions(model):
+    return ["--dim", "sequence=8"] if model.endswith("-sequence") else []
+
+
+class PyTorchModels(Case):
+    def samples(self, model, repeat=1):
+        """The inputs and labels as a file, each `repeat` times."""
+        arrays = {}
+        for name, (descr, shape, data) in read_npz(f"{reference(model)}.npz").items():
+            if name == "logits":
+                continue
+            dtype, code = {"<f4": ("float32", "f"), "<i8": ("int64", "q")}[descr]
+            values = struct.unpack(f"<{len(data) // struct.calcsize(code)}{code}", data)
+            arrays[name] = (dtype, (shape[0] * repeat, *shape[1:]), values * repeat)
+        path = self.folder / f"{model}-{repeat}.npz"
+        write_npz(path, arrays)
+        return path
+
+    def train_steps(self, model, steps, *flags):
+        microbatches = 1 if model.endswith("-static") else 2
+        learns = [r"--train=classifier.*"] if model in NO_GRADIENT else []
+        plan = self.compile(DATA / f"{model}.onnx", "--batch=4", f"--microbatches={microbatches}", *learns, *dimensions(model))
+        return self.train(plan, self.samples(model), f"--epochs={steps}", *flags)
+
+    def test_there_are_all_models(self):
+        self.assertGreaterEqual({f"{name}-{exporter}" for name in ("gpt2", "llama", "bert", "vit", "resnet", "lstm")
+                                 for exporter in ("torchscript", "dynamo")} - set(MODELS), set())
+        self.assertGreaterEqual(len(MODELS), 12)
+
+    def test_results_are_pytorchs(self):
+        for model in MODELS:
+            # BatchNormalization in training form computes with the batch's statistics.
+            if model == "resnet-torchscript-train":
+                continue
+            with self.subTest(model=model):
+                plan = self.compile(DATA / f"{model}.onnx", "--mode=infer", *dimensions(model))
+                outputs = self.folder / f"{model}.npz"
+                self.run_tool("piperun", plan, f"--data={reference(model)}.npz", f"--outputs={outputs}", "--threads=1")
+                _, want_shape, want = read_npz(f"{reference(model)}.npz")["logits"]
+                _, shape, got = read_npz(outputs)["logits"]
+                self.assertEqual(shape, want_shape)
+                for a, b in zip(floats(got), floats(want)):
+                    self.assertLessEqual(abs(a - b), 1e-5 + 1e-4 * abs(b))
+
+    def test_trains_without_flags(self):
+        for model in MODELS:
+            with self.subTest(model=model):
+                if model in NO_GRADIENT:
+                    message = self.compile(DATA / f"{model}.onnx", expect=1)
+                    self.assertIn(f"({NO_GRADIENT[model]}), opset 20: there is no gradient rule", message)
+                    continue
+                plan = self.compile(DATA / f"{model}.onnx", *dimensions(model))
+                repeat = 32 if model.endswith("-static") else 8
+                run = self.train(plan, self.samples(model, repeat), "--epochs=4", "--lr=0.01")
+                self.assertEqual(len(run.losses), 4)
+                self.assertLess(run.losses[-1], run.losses[0])
+
+    def test_export_is_the_state_dict(self):
+        for model in MODELS:
+            if model in FOLDED:
+                continue
+            with self.subTest(model=model):
+                # Running statistics move whatever the rate is.
+                run = self.train_steps(model, 1, "--lr=0")
+                want = read_safetensors(f"{reference(model)}.safetensors")
+                self.assertEqual(sorted(run.tensors), sorted(want))
+                for name, (dtype, shape, data) in want.items():
+                    self.assertEqual(run.tensors[name][:2], (dtype, shape), name)
+                    if not name.endswith(("running_mean", "running_var")):
+                        self.assertEqual(run.tensors[name][2], data, name)
+
+    def test_shared_weights_stay_shared(self):
+        for model in ("gpt2-torchscript", "gpt2-dynamo"):
+            with self.subTest(model=model):
+                tensors = self.train_steps(model, 3, "--lr=0.01").tensors
+                before = read_safetensors(f"{reference(model)}.safetensors")
+                self.assertEqual(tensors["lm_head.weight"], tensors["transformer.wte.weight"])
+                self.assertNotEqual(tensors["lm_head.weight"], before["lm_head.weight"])
+
+    def test_merged_biases_learn_apart(self):
+        for model in ("bert-torchscript-fresh", "bert-dynamo-fresh"):
+            with self.subTest(model=model):
+                tensors = self.train_steps(model, 2, "--lr=0.01").tensors
+                biases = [data for name, (_, shape, data) in tensors.items() if name.endswith(".bias") and shape == [16]]
+                self.assertEqual(len(biases), len(set(biases)))
+
+    def test_a_symbolic_sequence_is_asked_for(self):
+        message = self.compile(DATA / "llama-dynamo-sequence.onnx", expect=1)
+        self.assertIn("--dim sequence=N", message)
+
+    def test_names_are_known_to_flags(self):
+        plan = self.compile(DATA / "bert-torchscript.onnx", "--batch=4", "--microbatches=2", r"--train=classifier\..*")
+        tensors = self.train(plan, self.samples("bert-torchscript"), "--epochs=1", "--lr=0.01").tensors
+        before = read_safetensors(DATA / "bert.safetensors")
+        changed = {name for name in before if tensors[name] != before[name]}
+        self.assertEqual(changed, {"classifier.weight", "classifier.bias"})
+
+
+if __name__ == "__main__":
+    main()
