@@ -29,6 +29,7 @@ const NormalizeRule kRules[] = {
     {"Equal", 7, OldBroadcast},
     {"Greater", 7, OldBroadcast},
     {"Less", 7, OldBroadcast},
+    {"PRelu", 7, OldPRelu},
     {"RNN", 7, OldRecurrent},
     {"GRU", 7, OldRecurrent},
     {"LSTM", 7, OldRecurrent},

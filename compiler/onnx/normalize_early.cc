@@ -1,5 +1,6 @@
 // Forms with other attributes or another name, most of them gone with opset 7.
 //   Add<broadcast = 1, axis = 1>(a [2,3,4], b [3])  ->  Add(a, Reshape(b, {3,1}))
+//   PRelu(x [N,C,D], slope [C])                     ->  PRelu(x, Reshape(slope, {C,1}))
 //   Gemm<broadcast = 1>(a, b, c)                    ->  Gemm(a, b, c)
 //   Cast<to = "FLOAT">(x)                           ->  Cast<to = 1>(x)
 //   Concat(x, y)                                    ->  Concat<axis = 1>(x, y)
@@ -34,6 +35,17 @@ absl::Status OldBroadcast(PendingNode& node) {
   }
   node.spec.attributes.Erase("broadcast");
   node.spec.attributes.Erase("axis");
+  return absl::OkStatus();
+}
+
+// A slope for each channel lay along the channels' axis.
+absl::Status OldPRelu(PendingNode& node) {
+  const size_t rank = node.spec.inputs[0]->type.shape.size();
+  Value* const slope = node.spec.inputs[1];
+  if (slope->type.shape.size() != 1 || slope->type.shape[0] == 1 || rank < 3) return absl::OkStatus();
+  Shape shape = slope->type.shape;
+  shape.insert(shape.end(), rank - 2, 1);
+  ASSIGN_OR_RETURN(node.spec.inputs[1], AddReshape(node, "slope", slope, shape));
   return absl::OkStatus();
 }
 

@@ -53,6 +53,7 @@ absl::Status OldGridSample(PendingNode& node);
 // normalize_early.cc: other attributes and another name; most of them gone with opset 7.
 absl::Status OldScatter(PendingNode& node);
 absl::Status OldBroadcast(PendingNode& node);
+absl::Status OldPRelu(PendingNode& node);
 absl::Status OldGemm(PendingNode& node);
 absl::Status OldCast(PendingNode& node);
 absl::Status OldConcat(PendingNode& node);

@@ -39,6 +39,13 @@ TEST(Normalize, SecondOperandsWereBroadcastAtAnAxis) {
       HasSubstr("broadcast of float32[3] at axis 2 of float32[2,3]"));
 }
 
+TEST(Normalize, ASlopeForEachChannelLayAlongThem) {
+  auto module =
+      Import(Text("g (float[1,2,2] x) => (y) <float[2] s = {2, 4}> { n = Neg(x) y = PRelu(n, s) }", 6),
+             {.evaluate = Evaluate});
+  EXPECT_EQ(RunModule(*module), (std::vector<float>{-0.5, -1, -3, -4}));
+}
+
 TEST(Normalize, AClipWithoutBoundsKeepsInfinitiesOut) {
   auto module = Import(Text("g () => (y) <float[3] x = {inf, -inf, 2}> { y = Clip(x) }", 6));
   constexpr float kLargest = std::numeric_limits<float>::max();

@@ -43,7 +43,7 @@ TEST(Suite, DeclaredTypesAreInferred) {
     }
   }
   printf("%d imported, %d refused\n", imported, refused);
-  EXPECT_GT(imported, 1000);
+  EXPECT_GT(imported, 1200);
 }
 
 }  // namespace
