@@ -19,6 +19,7 @@ constexpr int kDefaultMicrobatches = 32;
 constexpr char kDefaultSchedule[] = "1f1b";
 constexpr char kInferSchedule[] = "infer";
 constexpr char kDefaultOptimizer[] = "adamw";
+constexpr int64_t kMaxBatch = int64_t{1} << 31;
 
 std::vector<std::string> ScheduleNames() {
   std::vector<std::string> names;
@@ -73,6 +74,8 @@ void CompileFlags::AddTo(FlagTable& table) {
   table.Map("dim", "NAME=N", &dims_, "bind a symbolic dimension");
   table.Map("input", "NAME=range|ones|zeros|FILE.npy", &inputs_,
             "bind an input to a constant: positions, masks");
+  table.OnOff("allow-links", &allow_links_,
+              "external data may be links to files of the owner of the model's folder, as in a cache");
   table.Group("Training");
   table.Add(
       {.name = "loss",
@@ -98,12 +101,12 @@ void CompileFlags::AddTo(FlagTable& table) {
   table.Size("memory", &memory_, "limit per device", "the device's; cpu: this machine's divided by P");
   table.Check([this]() -> absl::Status {
     // What a plan can say; far below where products leave the range of a number.
-    constexpr int64_t kStages = 1 << 16, kMicrobatches = 1 << 24, kBatch = int64_t{1} << 31;
+    constexpr int64_t kStages = 1 << 16, kMicrobatches = 1 << 24;
     const int64_t stages = int64_t{std::max(stages_, 1)} * std::max(context_.options.virtual_stages, 1);
-    if (stages > kStages || microbatches_ > kMicrobatches || batch_ > kBatch) {
+    if (stages > kStages || microbatches_ > kMicrobatches || batch_ > kMaxBatch) {
       return absl::InvalidArgumentError(
           absl::StrCat("a plan has at most ", kStages, " stages, ", kMicrobatches, " microbatches and ",
-                       kBatch, " samples (--stages, --virtual-stages, --microbatches, --batch)"));
+                       kMaxBatch, " samples (--stages, --virtual-stages, --microbatches, --batch)"));
     }
     return absl::OkStatus();
   });
@@ -166,11 +169,20 @@ absl::StatusOr<std::unique_ptr<Module>> CompileFlags::Import() {
   }
   import.bound_inputs = inputs_;
   import.allow_missing_weights = allow_missing_weights;
+  import.allow_links = allow_links_;
   import.evaluate = Evaluate;
   ASSIGN_OR_RETURN(import.microbatch_size, Resolve());
+  import.drop_refused_outputs = context_.options.mode == Mode::kTrain;
+  import.microbatches = context_.options.microbatches * context_.options.replicas;
   ASSIGN_OR_RETURN(std::unique_ptr<Module> module, ImportModel(model_, import));
   module->mode = context_.options.mode;
   module->replicas = context_.options.replicas;
+  const int64_t parts = static_cast<int64_t>(context_.options.microbatches) * module->replicas;
+  if (module->microbatch_size > kMaxBatch / parts) {
+    return absl::InvalidArgumentError(absl::StrCat(model_, ": ", module->microbatch_size,
+                                                   " samples a microbatch, times ", parts,
+                                                   " microbatches, is above ", kMaxBatch, " samples"));
+  }
   if (batch_ == 0) {
     const int64_t batch = module->microbatch_size * context_.options.microbatches * module->replicas;
     Assume(absl::StrCat("batch ", batch, ", ", module->microbatch_size, " a microbatch (--batch)"));

@@ -42,6 +42,7 @@ class CompileFlags {
   int stages_ = 0, microbatches_ = 0;
   int64_t batch_ = 0, memory_ = 0, seed_ = 0;
   std::map<std::string, std::string> dims_, inputs_;
+  bool allow_links_ = false;
   PassContext context_;
   std::vector<std::string> notes_;
 };

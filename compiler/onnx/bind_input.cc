@@ -13,6 +13,8 @@
 namespace pipec {
 namespace {
 
+constexpr int64_t kMaxBytes = 1 << 30;
+
 template <typename T>
 std::string Fill(const TensorType& type, bool counts, int64_t constant) {
   std::string bytes(type.bytes(), '\0');
@@ -107,6 +109,10 @@ absl::StatusOr<std::string> ReadNpy(const std::string& path, const TensorType& t
 }  // namespace
 
 absl::StatusOr<std::string> BoundContents(const std::string& what, const TensorType& type) {
+  if (type.bytes() > kMaxBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(ToString(type), " is above 1 GiB, the most an input may have that becomes a constant"));
+  }
   if (what == "range") return FillAny(type, true, 0);
   if (what == "ones") return FillAny(type, false, 1);
   if (what == "zeros") return std::string(type.bytes(), '\0');

@@ -7,8 +7,10 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -39,24 +41,39 @@ absl::Status ExternalDataResolver::Check(const std::string& location, File& file
   }
   std::error_code error;
   fs::path path = fs::canonical(folder_.empty() ? "." : folder_, error);
-  if (error) return absl::NotFoundError(absl::StrCat("the model's folder ", folder_, " cannot be read"));
-  struct stat info;
+  struct stat folder, info;
+  if (error || stat(path.c_str(), &folder) != 0) {
+    return absl::NotFoundError(absl::StrCat("the model's folder ", folder_, " cannot be read"));
+  }
+  bool linked = false;
   for (const fs::path& part : relative) {
     path /= part;
     if (lstat(path.c_str(), &info) != 0) {
       if (allow_missing_) return absl::OkStatus();
       return absl::NotFoundError(absl::StrCat("external data '", location, "' is not in the model's folder"));
     }
-    if (S_ISLNK(info.st_mode) && !allow_links_) {
-      return Refuse(location, "is or passes a symbolic link; --allow-links accepts that");
+    if (S_ISLNK(info.st_mode)) {
+      if (!allow_links_) return Refuse(location, "is or passes a symbolic link; --allow-links accepts that");
+      linked = true;
     }
   }
-  if (stat(path.c_str(), &info) != 0) return Refuse(location, "is a link to nothing");
-  if (!S_ISREG(info.st_mode)) return Refuse(location, "is not a regular file");
-  if (info.st_nlink > 1 && !allow_links_) {
-    return Refuse(location, "has several names (hard links); --allow-links accepts that");
+  if (stat(path.c_str(), &info) != 0) {
+    if (allow_missing_) return absl::OkStatus();
+    return absl::NotFoundError(absl::StrCat("external data '", location, "' is a link to nothing"));
   }
-  file.path = std::make_shared<const std::string>(path.lexically_normal().string());
+  if (!S_ISREG(info.st_mode)) return Refuse(location, "is not a regular file");
+  if (info.st_nlink > 1) {
+    if (!allow_links_) return Refuse(location, "has several names (hard links); --allow-links accepts that");
+    linked = true;
+  }
+  if (linked && info.st_uid != folder.st_uid) {
+    return Refuse(location, absl::StrCat("is a link to a file of another user, ", info.st_uid,
+                                         "; the model's folder belongs to ", folder.st_uid));
+  }
+  // What a link leads to is decided here: a plan that refers to the file does not change when the link does.
+  const fs::path resolved = fs::canonical(path, error);
+  if (error) return Refuse(location, "cannot be read");
+  file.path = std::make_shared<const std::string>(resolved.string());
   file.size = static_cast<uint64_t>(info.st_size);
   return absl::OkStatus();
 }
@@ -71,9 +88,14 @@ absl::StatusOr<Tensor> ExternalDataResolver::Resolve(const onnx::TensorProto& pr
   Tensor tensor;
   ASSIGN_OR_RETURN(tensor.type, TypeOf(proto));
   const uint64_t needed = static_cast<uint64_t>(tensor.type.bytes());
+  if (!proto.raw_data().empty()) return absl::InvalidArgumentError("has its data twice, here and in a file");
   std::string location;
   uint64_t offset = 0, length = needed;
+  absl::flat_hash_set<absl::string_view> seen;
   for (const auto& entry : proto.external_data()) {
+    if (!seen.insert(entry.key()).second) {
+      return absl::InvalidArgumentError(absl::StrCat("external data has the key '", entry.key(), "' twice"));
+    }
     if (entry.key() == "location") {
       location = entry.value();
     } else if (entry.key() == "offset" || entry.key() == "length") {

@@ -1,6 +1,6 @@
 // Tensors whose contents lie in a file beside the model (TensorProto.external_data). Model files come from
 // anywhere, so a reference is believed only after it was checked: the file is inside the model's folder and
-// the slice is inside the file.
+// the slice is inside the file. Whoever can change that folder while pipec runs is trusted.
 #pragma once
 
 #include <string>
@@ -14,7 +14,8 @@ namespace pipec {
 class ExternalDataResolver {
  public:
   // `folder`: where the model lies. Links (symbolic, or files with several names) are refused unless
-  // `allow_links`; a missing file is accepted if `allow_missing`: the tensor then has a type but no data.
+  // `allow_links`; then they may lead anywhere, to regular files of the folder's own owner. A missing file is
+  // accepted if `allow_missing`: the tensor then has a type but no data.
   ExternalDataResolver(std::string folder, bool allow_links, bool allow_missing)
       : folder_(std::move(folder)), allow_links_(allow_links), allow_missing_(allow_missing) {}
 
@@ -25,7 +26,7 @@ class ExternalDataResolver {
  private:
   struct File {
     absl::Status status;                      // of the checks on the file itself
-    std::shared_ptr<const std::string> path;  // absolute; null if missing
+    std::shared_ptr<const std::string> path;  // absolute, without links; null if missing
     uint64_t size = 0;
   };
   const File& Open(const std::string& location);

@@ -9,7 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "compiler/onnx/inference_guards.h"
 #include "compiler/onnx/schema_context.h"
+#include "compiler/onnx/tensor_data.h"
+#include "compiler/onnx/tensor_limits.h"
 #include "compiler/ops/op_info.h"
 #include "onnx/defs/data_type_utils.h"
 #include "runtime/base/status.h"
@@ -92,7 +95,7 @@ absl::StatusOr<TensorType> FromProto(const onnx::TypeProto& proto, const NodeSpe
                      " is not a tensor (sequences and optionals are not supported)"));
   }
   TensorType type;
-  type.dtype = static_cast<DType>(proto.tensor_type().elem_type());
+  type.dtype = DTypeOf(proto.tensor_type().elem_type());
   if (SizeOf(type.dtype) == 0) {
     return absl::UnimplementedError(absl::StrCat("result ", output, " of ", Describe(spec),
                                                  " has element type ", proto.tensor_type().elem_type(),
@@ -107,10 +110,6 @@ absl::StatusOr<TensorType> FromProto(const onnx::TypeProto& proto, const NodeSpe
       return absl::UnimplementedError(absl::StrCat("dimension ", type.shape.size(), " of result ", output,
                                                    " of ", Describe(spec), " depends on data"));
     }
-    if (dim.dim_value() < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("dimension ", type.shape.size(), " of result ", output,
-                                                     " of ", Describe(spec), " would be ", dim.dim_value()));
-    }
     type.shape.push_back(dim.dim_value());
   }
   return type;
@@ -118,7 +117,13 @@ absl::StatusOr<TensorType> FromProto(const onnx::TypeProto& proto, const NodeSpe
 
 // What onnx's own inference lets pass.
 absl::Status CheckResults(const NodeSpec& spec, const std::vector<TensorType>& types) {
-  if (spec.op == "Reshape" && types[0].elements() != spec.inputs[0]->type.elements()) {
+  for (int k = 0; k < types.size(); ++k) {
+    if (absl::Status status = CheckTensorLimits(types[k]); !status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("result ", k, " of ", Describe(spec), " ", status.message()));
+    }
+  }
+  if (spec.op == "Reshape" && !types.empty() && types[0].elements() != spec.inputs[0]->type.elements()) {
     return absl::InvalidArgumentError(
         absl::StrCat("reshape of ", ToString(spec.inputs[0]->type), " to ", ToString(types[0].shape), ": ",
                      spec.inputs[0]->type.elements(), " elements are not ", types[0].elements(),
@@ -134,7 +139,9 @@ absl::StatusOr<std::vector<TensorType>> InferHelper(const NodeSpec& spec, int ou
   }
   NodeSpec asked = spec;
   asked.outputs.resize(outputs);
-  return info->infer(asked);
+  ASSIGN_OR_RETURN(std::vector<TensorType> types, info->infer(asked));
+  RETURN_IF_ERROR(CheckResults(spec, types));
+  return types;
 }
 
 }  // namespace
@@ -146,6 +153,7 @@ absl::StatusOr<std::vector<TensorType>> InferTypes(const NodeSpec& spec, int out
     return absl::UnimplementedError(absl::StrCat("unknown op ", spec.op, " in domain '", spec.domain, "'"));
   }
   RETURN_IF_ERROR(CheckOperands(spec, *schema));
+  RETURN_IF_ERROR(CheckBeforeInference(spec, outputs));
   SchemaContext context(spec, outputs);
   try {
     schema->GetTypeAndShapeInferenceFunction()(context);
@@ -161,7 +169,7 @@ absl::StatusOr<std::vector<TensorType>> InferTypes(const NodeSpec& spec, int out
     ASSIGN_OR_RETURN(TensorType type, FromProto(*context.getOutputType(k), spec, k));
     types.push_back(std::move(type));
   }
-  if (!types.empty()) RETURN_IF_ERROR(CheckResults(spec, types));
+  RETURN_IF_ERROR(CheckResults(spec, types));
   return types;
 }
 

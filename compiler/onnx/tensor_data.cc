@@ -3,9 +3,11 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/onnx/tensor_limits.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -16,10 +18,16 @@ static_assert(std::endian::native == std::endian::little,
 
 // The elements of a typed field, narrowed to T (ONNX keeps small integers and 16-bit floats in int32_data).
 template <typename T, typename Field>
-std::string Narrow(const Field& field) {
+absl::StatusOr<std::string> Narrow(const Field& field) {
   std::string bytes(field.size() * sizeof(T), '\0');
   char* to = bytes.data();
   for (auto element : field) {
+    if constexpr (std::is_integral_v<T>) {
+      if (!std::in_range<T>(element)) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "has the element ", element, ", which does not fit into ", 8 * sizeof(T), " bits of its type"));
+      }
+    }
     const T narrow = static_cast<T>(element);
     std::memcpy(to, &narrow, sizeof(T));
     to += sizeof(T);
@@ -27,7 +35,7 @@ std::string Narrow(const Field& field) {
   return bytes;
 }
 
-std::string TypedData(const onnx::TensorProto& proto) {
+absl::StatusOr<std::string> TypedData(const onnx::TensorProto& proto) {
   switch (static_cast<DType>(proto.data_type())) {
     case DType::kFloat32:
       return Narrow<float>(proto.float_data());
@@ -41,8 +49,11 @@ std::string TypedData(const onnx::TensorProto& proto) {
       return Narrow<uint32_t>(proto.uint64_data());
     case DType::kInt32:
       return Narrow<int32_t>(proto.int32_data());
-    case DType::kUint16:
     case DType::kInt16:
+      return Narrow<int16_t>(proto.int32_data());
+    case DType::kInt8:
+      return Narrow<int8_t>(proto.int32_data());
+    case DType::kUint16:
     case DType::kFloat16:
     case DType::kBFloat16:
       return Narrow<uint16_t>(proto.int32_data());
@@ -51,7 +62,20 @@ std::string TypedData(const onnx::TensorProto& proto) {
   }
 }
 
-absl::StatusOr<Tensor> WithContents(TensorType type, std::string bytes) {
+// One field of the message has data, at most, and it is in the message.
+absl::Status CheckInline(const onnx::TensorProto& proto) {
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
+    return absl::UnimplementedError("keeps its data in another file, which only initializers may");
+  }
+  const int fields = (proto.raw_data().empty() ? 0 : 1) + (proto.float_data().empty() ? 0 : 1) +
+                     (proto.double_data().empty() ? 0 : 1) + (proto.int32_data().empty() ? 0 : 1) +
+                     (proto.int64_data().empty() ? 0 : 1) + (proto.uint64_data().empty() ? 0 : 1) +
+                     (proto.string_data().empty() ? 0 : 1);
+  return fields > 1 ? absl::InvalidArgumentError("has its data twice, in several fields") : absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> WithContents(TensorType type, absl::StatusOr<std::string> contents) {
+  ASSIGN_OR_RETURN(std::string bytes, std::move(contents));
   if (bytes.size() != type.bytes()) {
     return absl::InvalidArgumentError(absl::StrCat("has ", bytes.size(), " bytes of data, its type ",
                                                    ToString(type), " needs ", type.bytes()));
@@ -64,13 +88,16 @@ absl::StatusOr<Tensor> WithContents(TensorType type, std::string bytes) {
 
 }  // namespace
 
+DType DTypeOf(int code) {
+  return code > 0 && code <= std::numeric_limits<uint8_t>::max() ? static_cast<DType>(code)
+                                                                 : DType::kUndefined;
+}
+
 absl::StatusOr<TensorType> TypeOf(const onnx::TensorProto& proto) {
   TensorType type;
   const int code = proto.data_type();
-  type.dtype =
-      code > 0 && code <= std::numeric_limits<uint8_t>::max() ? static_cast<DType>(code) : DType::kUndefined;
-  const int64_t element = SizeOf(type.dtype);
-  if (element == 0) {
+  type.dtype = DTypeOf(code);
+  if (SizeOf(type.dtype) == 0) {
     return absl::UnimplementedError(
         absl::StrCat("element type ",
                      onnx::TensorProto::DataType_IsValid(code)
@@ -78,26 +105,25 @@ absl::StatusOr<TensorType> TypeOf(const onnx::TensorProto& proto) {
                          : absl::StrCat(code),
                      " is not supported"));
   }
-  int64_t bytes = element;
-  for (int64_t dim : proto.dims()) {
-    if (dim < 0) return absl::InvalidArgumentError(absl::StrCat("has a negative dimension, ", dim));
-    if (dim != 0 && __builtin_mul_overflow(bytes, dim, &bytes)) {
-      return absl::InvalidArgumentError("has dimensions whose product overflows");
-    }
-    type.shape.push_back(dim);
-  }
+  type.shape.assign(proto.dims().begin(), proto.dims().end());
+  RETURN_IF_ERROR(CheckTensorLimits(type));
   return type;
 }
 
 absl::StatusOr<Tensor> ReadInlineTensor(const onnx::TensorProto& proto) {
   ASSIGN_OR_RETURN(TensorType type, TypeOf(proto));
-  return WithContents(std::move(type), proto.has_raw_data() ? proto.raw_data() : TypedData(proto));
+  RETURN_IF_ERROR(CheckInline(proto));
+  return WithContents(std::move(type), proto.raw_data().empty()
+                                           ? TypedData(proto)
+                                           : absl::StatusOr<std::string>(proto.raw_data()));
 }
 
 absl::StatusOr<Tensor> TakeInlineTensor(onnx::TensorProto& proto) {
   ASSIGN_OR_RETURN(TensorType type, TypeOf(proto));
-  return WithContents(std::move(type),
-                      proto.has_raw_data() ? std::move(*proto.mutable_raw_data()) : TypedData(proto));
+  RETURN_IF_ERROR(CheckInline(proto));
+  return WithContents(std::move(type), proto.raw_data().empty() ? TypedData(proto)
+                                                                : absl::StatusOr<std::string>(
+                                                                      std::move(*proto.mutable_raw_data())));
 }
 
 }  // namespace pipec

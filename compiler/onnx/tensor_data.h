@@ -14,12 +14,16 @@ struct Tensor {
   TensorData data;
 };
 
-// Element type and shape. InvalidArgument for a negative dimension or a size beyond 63 bits, Unimplemented
-// for an element type that the compiler does not know.
+// The element type with this number; kUndefined if there is none that the compiler knows.
+DType DTypeOf(int code);
+
+// Element type and shape. InvalidArgument for a shape that CheckTensorLimits refuses, Unimplemented for an
+// element type that the compiler does not know.
 absl::StatusOr<TensorType> TypeOf(const onnx::TensorProto& proto);
 
 // A tensor whose contents are in the message itself: raw or in one of the typed fields, also packed as ONNX
-// packs 16-bit floats into 32-bit integers. InvalidArgument if their number disagrees with the shape.
+// packs 16-bit floats into 32-bit integers. InvalidArgument if their number disagrees with the shape, if two
+// fields have data, or if the data is said to lie in another file.
 absl::StatusOr<Tensor> ReadInlineTensor(const onnx::TensorProto& proto);
 
 // The same, taking large contents out of the message instead of copying them.

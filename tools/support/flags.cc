@@ -13,10 +13,13 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
 #include "runtime/base/status.h"
+#include "tools/support/clean_text.h"
 #include "tools/support/values.h"
 
 namespace pipec {
 namespace {
+
+constexpr size_t kMostMessage = 4000;  // bytes of an error's message that are shown
 
 // One number of type T with a lower bound.
 template <typename T, typename Read>
@@ -281,7 +284,7 @@ int Done(absl::string_view program) {
 }
 
 int Refuse(absl::string_view program, const absl::Status& status) {
-  std::cerr << program << ": " << status.message() << "\n";
+  std::cerr << program << ": " << CleanText(status.message(), kMostMessage) << "\n";
   return kExitRefused;
 }
 

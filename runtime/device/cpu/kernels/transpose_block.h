@@ -18,14 +18,14 @@ inline void TransposeFour(const std::byte* from, std::byte* to, int64_t from_str
   std::memcpy(&b, from + from_stride, 16);
   std::memcpy(&c, from + 2 * from_stride, 16);
   std::memcpy(&d, from + 3 * from_stride, 16);
-  const Four ab_low = __builtin_shuffle(a, b, Four{0, 4, 1, 5}),
-             ab_high = __builtin_shuffle(a, b, Four{2, 6, 3, 7});
-  const Four cd_low = __builtin_shuffle(c, d, Four{0, 4, 1, 5}),
-             cd_high = __builtin_shuffle(c, d, Four{2, 6, 3, 7});
-  a = __builtin_shuffle(ab_low, cd_low, Four{0, 1, 4, 5});
-  b = __builtin_shuffle(ab_low, cd_low, Four{2, 3, 6, 7});
-  c = __builtin_shuffle(ab_high, cd_high, Four{0, 1, 4, 5});
-  d = __builtin_shuffle(ab_high, cd_high, Four{2, 3, 6, 7});
+  const Four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+             ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+             cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  a = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+  b = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+  c = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+  d = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
   std::memcpy(to, &a, 16);
   std::memcpy(to + to_stride, &b, 16);
   std::memcpy(to + 2 * to_stride, &c, 16);
