@@ -13,20 +13,20 @@ absl::Status WritePlan(const Module& module, const std::string& model_path, cons
                        ParameterMode parameters, const std::string& report) {
   ASSIGN_OR_RETURN(const ParameterPlacement placement, PlaceParameters(module, parameters));
   // The model as the plan holds it, and as an export of trained parameters will.
-  std::vector<ExternalTensor> in_plan, in_export;
+  std::vector<ExternalTensor> places[2];
+  auto& [in_plan, in_export] = places;
   for (const PlacedParameter& placed : placement.parameters) {
     const std::string& name = placed.value->name();
-    const uint64_t length = placed.value->type.bytes();
+    const uint64_t length = placed.type.bytes();
     in_plan.push_back({name, placed.file, static_cast<uint64_t>(placed.offset), length});
     in_export.push_back({name, "model.safetensors", static_cast<uint64_t>(placed.checkpoint_offset), length});
   }
   EmitOptions options;
   options.directory = directory;
   options.pipec_version = kVersion;
-  ASSIGN_OR_RETURN(std::string model, WithExternalData(model_path, in_plan));
-  ASSIGN_OR_RETURN(std::string exported, WithExternalData(model_path, in_export));
+  ASSIGN_OR_RETURN(std::vector<std::string> models, WithExternalData(model_path, places));
   options.files = {
-      {"model.onnx", std::move(model)}, {"export.onnx", std::move(exported)}, {"report.html", report}};
+      {"model.onnx", std::move(models[0])}, {"export.onnx", std::move(models[1])}, {"report.html", report}};
   return EmitPlan(module, placement, options);
 }
 

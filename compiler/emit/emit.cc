@@ -4,10 +4,12 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/emit/describe_links.h"
 #include "compiler/emit/rank_plan.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/new_directory.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/hash.h"
 #include "runtime/plan/load.h"
 
 namespace pipec {
@@ -62,7 +64,8 @@ absl::Status EmitPlan(const Module& module, const ParameterPlacement& placement,
                      MakeRankPlan(module, r, placement, options.pipec_version));
     RETURN_IF_ERROR(files.Add(RankFileName(r), rank_plan.SerializeAsString()));
   }
-  if (!placement.linked) {
+  RETURN_IF_ERROR(DescribeLinks(placement, manifest));
+  if (!placement.copied.empty()) {
     std::error_code code;
     fs::create_directory(files.Path("parameters"), code);
     if (code)

@@ -31,7 +31,7 @@ absl::Status EmitPlan(const Module& module, const ParameterPlacement& placement,
 // AlreadyExists, with what would help, if EmitPlan would refuse the target: to say so before compiling.
 absl::Status CheckTarget(const std::string& directory);
 
-// The manifest without its files.
+// The manifest without its files, the hashes of linked parameters among them.
 Manifest MakeManifest(const Module& module, const ParameterPlacement& placement,
                       absl::string_view pipec_version);
 

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <string>
+#include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "compiler/emit/emit.h"
 #include "compiler/ops/op_info.h"
 
@@ -40,6 +43,23 @@ ManifestPort PortOf(const Value& value) {
   return port;
 }
 
+// Which contents, not their value, and the name of the parameter in use that has them.
+using ContentsKey = std::pair<const void*, uint64_t>;
+using Contents = absl::flat_hash_map<ContentsKey, std::string>;
+
+ContentsKey KeyOf(const Value& value) {
+  const TensorData& data = value.data;
+  return data.bytes ? ContentsKey(data.bytes.get(), 0) : ContentsKey(data.file.get(), data.offset);
+}
+
+Contents ContentsInUse(const ParameterPlacement& placement) {
+  Contents contents;
+  for (const PlacedParameter& placed : placement.parameters) {
+    if (!placed.value->uses().empty()) contents.emplace(KeyOf(*placed.value), placed.value->name());
+  }
+  return contents;
+}
+
 }  // namespace
 
 Manifest MakeManifest(const Module& module, const ParameterPlacement& placement,
@@ -66,8 +86,11 @@ Manifest MakeManifest(const Module& module, const ParameterPlacement& placement,
   if (module.mode == Mode::kInfer) {
     for (const Value* value : module.graph.outputs) manifest.outputs.push_back(PortOf(*value));
   }
+  const Contents in_use = ContentsInUse(placement);
   for (const PlacedParameter& placed : placement.parameters) {
-    manifest.parameters.push_back({placed.value->name(), placed.value->type, placed.file, placed.offset});
+    const auto original = placed.value->uses().empty() ? in_use.find(KeyOf(*placed.value)) : in_use.end();
+    manifest.parameters.push_back({placed.value->name(), placed.type, placed.file, placed.offset, "",
+                                   original == in_use.end() ? "" : original->second});
   }
   return manifest;
 }

@@ -1,42 +1,26 @@
 #include "compiler/emit/parameter_placement.h"
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mapped_file.h"
+#include "runtime/base/file_reader.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
 namespace {
 
-// The files parameters come from, each mapped once.
-class Sources {
- public:
-  absl::StatusOr<absl::string_view> Read(const Value& value) {
-    const TensorData& data = value.data;
-    if (data.bytes) return absl::string_view(*data.bytes);
-    auto it = files_.find(*data.file);
-    if (it == files_.end()) {
-      ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(*data.file));
-      it = files_.emplace(*data.file, std::move(file)).first;
-    }
-    const absl::string_view bytes = it->second.bytes();
-    if (data.offset > bytes.size() || data.length > bytes.size() - data.offset) {
-      return absl::InvalidArgumentError(absl::StrCat("parameter ", value.name(), " should be ", data.length,
-                                                     " bytes at ", data.offset, " of '", *data.file,
-                                                     "', which has ", bytes.size()));
-    }
-    return bytes.substr(data.offset, data.length);
-  }
+bool LiesInFile(const Value& value) { return value.data.file != nullptr; }
 
- private:
-  absl::flat_hash_map<std::string, MappedFile> files_;
-};
+TensorType StoredType(const Value& value) {
+  const DType stored = value.data.stored;
+  return {stored == DType::kUndefined ? value.type.dtype : stored, value.type.shape};
+}
 
 }  // namespace
 
 absl::StatusOr<ParameterPlacement> PlaceParameters(const Module& module, ParameterMode mode) {
   ParameterPlacement placement;
+  std::vector<SafetensorsTensor> all;
   int64_t bytes = 0;
-  const Value* in_memory = nullptr;
+  bool in_files = false;
   for (const Value* value : module.graph.Values()) {
     if (value->kind() != ValueKind::kParameter) continue;
     if (!value->data.bytes && !value->data.file) {
@@ -44,35 +28,50 @@ absl::StatusOr<ParameterPlacement> PlaceParameters(const Module& module, Paramet
           absl::StrCat("parameter ", value->name(),
                        " has no data: a model without weights can only be planned (--dry-run)"));
     }
-    if (value->data.bytes) in_memory = value;
-    bytes += value->type.bytes();
-    placement.index[value] = static_cast<int>(placement.parameters.size());
-    placement.parameters.push_back({value});
-    placement.tensors.push_back({value->name(), value->type});
+    in_files |= LiesInFile(*value);
+    all.push_back({value->name(), StoredType(*value)});
+    bytes += all.back().type.bytes();
+    placement.parameters.push_back({.value = value, .type = all.back().type});
   }
-  if (mode == ParameterMode::kLink && in_memory) {
-    return absl::FailedPreconditionError(absl::StrCat("parameter ", in_memory->name(),
-                                                      " lies in the model file itself and cannot be linked; ",
-                                                      "--parameters=copy copies"));
+  if (mode == ParameterMode::kLink && !in_files && !placement.parameters.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat("parameter ", all[0].name,
+                                                      " and all others lie in the model file itself and ",
+                                                      "cannot be linked; --parameters=copy copies"));
   }
-  placement.linked =
-      mode == ParameterMode::kLink || (mode == ParameterMode::kAuto && bytes > kCopyLimit && !in_memory);
-  ASSIGN_OR_RETURN(const SafetensorsLayout layout, LayOutSafetensors(placement.tensors));
+  const bool link = mode == ParameterMode::kLink || (mode == ParameterMode::kAuto && bytes > kCopyLimit);
+  for (PlacedParameter& placed : placement.parameters) {
+    placed.linked = link && LiesInFile(*placed.value);
+    if (!placed.linked) placement.copied.push_back({placed.value->name(), placed.type});
+  }
+  ASSIGN_OR_RETURN(const SafetensorsLayout checkpoint, LayOutSafetensors(all));
+  ASSIGN_OR_RETURN(const SafetensorsLayout copies, LayOutSafetensors(placement.copied));
+  auto copy = copies.offsets.begin();
   for (int k = 0; k < placement.parameters.size(); ++k) {
     PlacedParameter& placed = placement.parameters[k];
-    placed.checkpoint_offset = layout.offsets[k];
-    placed.file = placement.linked ? *placed.value->data.file : kParameterFile;
-    placed.offset = placement.linked ? static_cast<int64_t>(placed.value->data.offset) : layout.offsets[k];
+    placed.checkpoint_offset = checkpoint.offsets[k];
+    placed.file = placed.linked ? *placed.value->data.file : kParameterFile;
+    placed.offset = placed.linked ? static_cast<int64_t>(placed.value->data.offset) : *copy++;
   }
   return placement;
 }
 
 absl::Status WriteParameters(const ParameterPlacement& placement, const std::string& path) {
-  Sources sources;
-  ASSIGN_OR_RETURN(SafetensorsWriter writer, SafetensorsWriter::Create(path, placement.tensors));
+  FileSequence files;
+  ASSIGN_OR_RETURN(SafetensorsWriter writer, SafetensorsWriter::Create(path, placement.copied));
   for (const PlacedParameter& placed : placement.parameters) {
-    ASSIGN_OR_RETURN(const absl::string_view bytes, sources.Read(*placed.value));
-    RETURN_IF_ERROR(writer.Append(bytes));
+    if (placed.linked) continue;
+    const TensorData& data = placed.value->data;
+    if (data.bytes) {
+      RETURN_IF_ERROR(writer.Append(*data.bytes));
+      continue;
+    }
+    ASSIGN_OR_RETURN(FileReader * file, files.Open(*data.file));
+    const absl::Status status =
+        file->Read(data.offset, data.length, [&](absl::string_view piece) { return writer.Append(piece); });
+    if (!status.ok()) {
+      return absl::Status(status.code(),
+                          absl::StrCat("parameter ", placed.value->name(), ": ", status.message()));
+    }
   }
   return writer.Finish();
 }

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "compiler/ir/module.h"
 #include "runtime/checkpoint/safetensors.h"
@@ -19,28 +18,29 @@ enum class ParameterMode { kAuto, kCopy, kLink };
 
 struct PlacedParameter {
   const Value* value = nullptr;
-  std::string file;    // relative to the plan; absolute if linked
-  int64_t offset = 0;  // in `file`, bytes
-  // In a safetensors file of all parameters in this order: kParameterFile, a checkpoint, an export.
+  TensorType type;      // the model's own: that of the bytes in `file`, in a checkpoint and in an export
+  bool linked = false;  // stays in the user's own file
+  std::string file;     // relative to the plan; absolute if linked
+  int64_t offset = 0;   // in `file`, bytes
+  // In a safetensors file of all parameters in this order: a checkpoint, an export, and kParameterFile if
+  // nothing is linked.
   int64_t checkpoint_offset = 0;
 };
 
 struct ParameterPlacement {
-  bool linked = false;
   std::vector<PlacedParameter> parameters;  // in the order of the model's initializers
-  absl::flat_hash_map<const Value*, int> index;
-  std::vector<SafetensorsTensor> tensors;  // the same, as a safetensors file names them
+  std::vector<SafetensorsTensor> copied;    // contents of kParameterFile: those that are not linked
 };
 
 // Depends on the model only, never on its stages. Parameters without any use are left out: they stay where
-// the model has them. kAuto copies up to kCopyLimit bytes, and whatever does not lie in files already.
-// Errors: FailedPrecondition if a parameter has no data (a model without weights can only be planned), or is
-// to be linked and lies in no file; InvalidArgument for a type that safetensors has not.
+// the model has them. kAuto copies up to kCopyLimit bytes. Where parameters are linked, those that lie in the
+// model file itself (exporters keep small ones there) are copied all the same. Errors: FailedPrecondition if
+// a parameter has no data (a model without weights can only be planned), or if kLink finds none that lies in
+// a file of its own; InvalidArgument for a type that safetensors has not.
 absl::StatusOr<ParameterPlacement> PlaceParameters(const Module& module,
                                                    ParameterMode mode = ParameterMode::kAuto);
 
-// Writes kParameterFile's contents, tensor by tensor; nothing is read that need not be. Not for linked
-// parameters.
+// Writes kParameterFile: what is copied, read through a small buffer.
 absl::Status WriteParameters(const ParameterPlacement& placement, const std::string& path);
 
 }  // namespace pipec

@@ -95,7 +95,11 @@ absl::StatusOr<std::string> Contents(const Value& constant) {
 class Writer {
  public:
   Writer(const Module& module, int rank, const ParameterPlacement& placement)
-      : module_(module), memory_(module.memory[rank]), rank_(rank), placement_(placement) {}
+      : module_(module), memory_(module.memory[rank]), rank_(rank), placement_(placement) {
+    for (const TrainedParameter& trained : module.training.parameters) {
+      trained_.emplace(trained.parameter, static_cast<int>(trained_.size()));
+    }
+  }
 
   absl::StatusOr<plan::RankPlan> Write(absl::string_view version) {
     AddHead(version);
@@ -256,20 +260,20 @@ class Writer {
     out.set_tensor(TensorOf(placed.value));
     out.set_file(placed.file);
     out.set_offset(placed.offset);
-    out.set_length(placed.value->type.bytes());
+    out.set_length(placed.type.bytes());
+    if (placed.type.dtype != placed.value->type.dtype) out.set_dtype(static_cast<int>(placed.type.dtype));
     out.set_index(-1);
     int first = 0;
     while (!module_.memory[first].locations.contains(placed.value)) ++first;
     out.set_first_owner(first == rank_);
-    const auto& all = module_.training.parameters;
-    for (int index = 0; index < all.size(); ++index) {
-      if (all[index].parameter != placed.value) continue;
-      out.set_trained(true);
-      out.set_index(index);
-      for (int owner = 0; owner < all[index].updates.size(); ++owner) {
-        if (RankOf(all[index].updates[owner]->stage) != rank_) continue;
-        for (const Value* state : all[index].states[owner]) out.add_states(TensorOf(state));
-      }
+    const auto index = trained_.find(placed.value);
+    if (index == trained_.end()) return;
+    out.set_trained(true);
+    out.set_index(index->second);
+    const TrainedParameter& trained = module_.training.parameters[index->second];
+    for (int owner = 0; owner < trained.updates.size(); ++owner) {
+      if (RankOf(trained.updates[owner]->stage) != rank_) continue;
+      for (const Value* state : trained.states[owner]) out.add_states(TensorOf(state));
     }
   }
 
@@ -326,6 +330,7 @@ class Writer {
   const int rank_;
   const ParameterPlacement& placement_;
   plan::RankPlan out_;
+  absl::flat_hash_map<const Value*, int> trained_;  // index among the trained parameters
   absl::flat_hash_map<const Value*, int> tensors_;
   std::map<std::pair<ActionKind, int>, int> programs_;
   std::map<std::tuple<MessageKind, int, int>, int> messages_;

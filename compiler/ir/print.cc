@@ -104,6 +104,9 @@ void PrintGraph(const Module& module, std::string& out) {
     if (value->kind() == ValueKind::kConstant && value->data.bytes) {
       out.append(Contents(value->type.dtype, value->type.elements(), *value->data.bytes));
     }
+    if (value->data.stored != DType::kUndefined) {
+      absl::StrAppend(&out, " stored as ", Name(value->data.stored));
+    }
     if (value->data.file) absl::StrAppend(&out, " in file");
     out.append("\n");
   }

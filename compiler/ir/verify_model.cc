@@ -6,7 +6,8 @@
 //              - two values or two nodes of one name, an empty name
 //   types      - a value without element type or with a negative dimension
 //              - a batch axis that does not exist, or that does not hold whole samples of the microbatch
-//   contents   - contents whose length is not the type's; contents of anything but constants and parameters
+//   contents   - contents whose length is not the type's; contents of anything but constants and parameters;
+//              contents stored in another type than the value's, but for float32 parameters
 //   outputs    - an output that does not belong to the graph
 //   kinds      - a forward node with an origin, an origin that does not come before its node
 #include <algorithm>
@@ -39,10 +40,16 @@ absl::Status CheckContents(const Value& value) {
   }
   if (data.bytes && data.file) return Broken(value, "has contents both in memory and in a file");
   if (!has_contents) return absl::OkStatus();
-  const uint64_t wanted = static_cast<uint64_t>(value.type.bytes());
+  const bool narrow = data.stored != DType::kUndefined;
+  if (narrow && (value.kind() != ValueKind::kParameter || value.type.dtype != DType::kFloat32)) {
+    return Broken(value,
+                  absl::StrCat("has contents stored as ", Name(data.stored), ", but is no float32 weight"));
+  }
+  const TensorType stored{narrow ? data.stored : value.type.dtype, value.type.shape};
+  const uint64_t wanted = static_cast<uint64_t>(stored.bytes());
   if (data.length != wanted || (data.bytes && data.bytes->size() != wanted)) {
     return Broken(value, absl::StrCat("has contents of ", data.bytes ? data.bytes->size() : data.length,
-                                      " bytes, its type ", ToString(value.type), " needs ", wanted));
+                                      " bytes, its type ", ToString(stored), " needs ", wanted));
   }
   return absl::OkStatus();
 }

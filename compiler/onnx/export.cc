@@ -1,14 +1,18 @@
 #include "compiler/onnx/export.h"
 
 #include <exception>
+#include <filesystem>
 #include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/onnx/all_initializers.h"
 #include "compiler/onnx/attribute_proto.h"
 #include "compiler/onnx/export_stages.h"
+#include "compiler/onnx/external_data.h"
+#include "compiler/onnx/pytorch_parameters.h"
 #include "compiler/onnx/read_model.h"
 #include "compiler/onnx/schema_context.h"
 #include "onnx/defs/schema.h"
@@ -48,6 +52,19 @@ absl::StatusOr<std::string> Serialise(const onnx::ModelProto& model) {
   return bytes;
 }
 
+// The Cast from a weight as it is stored to the float32 that the graph holds.
+void AddWidening(const Value& value, const std::string& stored, onnx::GraphProto& graph) {
+  onnx::NodeProto& cast = *graph.add_node();
+  cast.set_op_type("Cast");
+  cast.set_name(value.name());
+  cast.add_input(stored);
+  cast.add_output(value.name());
+  onnx::AttributeProto& to = *cast.add_attribute();
+  to.set_name("to");
+  to.set_type(onnx::AttributeProto::INT);
+  to.set_i(static_cast<int64_t>(value.type.dtype));
+}
+
 // A parameter or constant: its contents if they are in memory, else where they are. A parameter without data
 // keeps its type: ONNX has no other word for it than an input.
 void AddTensor(const Value& value, onnx::GraphProto& graph) {
@@ -57,9 +74,12 @@ void AddTensor(const Value& value, onnx::GraphProto& graph) {
     *input.mutable_type() = ToProto(value.type);
     return;
   }
+  const bool widened = value.data.stored != DType::kUndefined;
+  const TensorType stored{widened ? value.data.stored : value.type.dtype, value.type.shape};
   onnx::TensorProto& proto = *graph.add_initializer();
-  proto = ToProto(value.type, value.data.bytes ? absl::string_view(*value.data.bytes) : "");
-  proto.set_name(value.name());
+  proto = ToProto(stored, value.data.bytes ? absl::string_view(*value.data.bytes) : "");
+  proto.set_name(widened ? absl::StrCat(value.name(), "/", Name(stored.dtype)) : value.name());
+  if (widened) AddWidening(value, proto.name(), graph);
   if (value.data.file) SetExternal(proto, *value.data.file, value.data.offset, value.data.length);
 }
 
@@ -77,21 +97,29 @@ void AddOpset(onnx::ModelProto& model, const std::string& domain, int version) {
 
 }  // namespace
 
-absl::StatusOr<std::string> WithExternalData(const std::string& path,
-                                             absl::Span<const ExternalTensor> tensors) {
+absl::StatusOr<std::vector<std::string>> WithExternalData(
+    const std::string& path, absl::Span<const std::vector<ExternalTensor>> places) {
   ASSIGN_OR_RETURN(onnx::ModelProto model, ReadModel(path));
-  absl::flat_hash_map<absl::string_view, const ExternalTensor*> wanted;
-  for (const ExternalTensor& tensor : tensors) wanted[tensor.name] = &tensor;
-  for (auto& proto : *model.mutable_graph()->mutable_initializer()) {
-    auto it = wanted.find(proto.name());
-    if (it == wanted.end()) continue;
-    SetExternal(proto, it->second->location, it->second->offset, it->second->length);
-    wanted.erase(it);
+  // As import saw it. That links are what the user allows was checked there.
+  ExternalDataResolver external(std::filesystem::path(path).parent_path().string(), /*allow_links=*/true,
+                                /*allow_missing=*/true);
+  RETURN_IF_ERROR(RestorePyTorchParameters(model, external).status());
+  std::vector<std::string> results;
+  for (const std::vector<ExternalTensor>& tensors : places) {
+    absl::flat_hash_map<absl::string_view, const ExternalTensor*> wanted;
+    for (const ExternalTensor& tensor : tensors) wanted[tensor.name] = &tensor;
+    ForEachInitializer(model, [&](onnx::TensorProto& proto) {
+      auto it = wanted.find(proto.name());
+      if (it == wanted.end()) return;
+      SetExternal(proto, it->second->location, it->second->offset, it->second->length);
+      wanted.erase(it);
+    });
+    if (!wanted.empty()) {
+      return absl::NotFoundError(absl::StrCat(path, ": has no initializer '", wanted.begin()->first, "'"));
+    }
+    ASSIGN_OR_RETURN(results.emplace_back(), Serialise(model));
   }
-  if (!wanted.empty()) {
-    return absl::NotFoundError(absl::StrCat(path, ": has no initializer '", wanted.begin()->first, "'"));
-  }
-  return Serialise(model);
+  return results;
 }
 
 absl::StatusOr<std::string> ExportModule(const Module& module) {

@@ -18,9 +18,11 @@ struct ExternalTensor {
   uint64_t length = 0;
 };
 
-// The model at `path`, unchanged but for where the listed initializers' contents lie; serialised.
-absl::StatusOr<std::string> WithExternalData(const std::string& path,
-                                             absl::Span<const ExternalTensor> tensors);
+// The model at `path`, unchanged but for PyTorch's parameters (pytorch_parameters.h) and where the
+// initializers' contents lie: once for every list of places, serialised. Each list names the same
+// initializers, whose contents are then in no result.
+absl::StatusOr<std::vector<std::string>> WithExternalData(
+    const std::string& path, absl::Span<const std::vector<ExternalTensor>> places);
 
 // The module's graph as a valid ONNX model, serialised; helper ops keep their domain.
 absl::StatusOr<std::string> ExportModule(const Module& module);

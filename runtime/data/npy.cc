@@ -21,10 +21,12 @@ struct Descr {
   const char* text;
   DType dtype;
 };
+// NumPy has no bfloat16 of its own: the package ml_dtypes adds it, and saves it as two bytes of anything.
 constexpr Descr kDescrs[] = {
-    {"<f4", DType::kFloat32}, {"<f8", DType::kFloat64}, {"<f2", DType::kFloat16}, {"|b1", DType::kBool},
-    {"|i1", DType::kInt8},    {"<i2", DType::kInt16},   {"<i4", DType::kInt32},   {"<i8", DType::kInt64},
-    {"|u1", DType::kUint8},   {"<u2", DType::kUint16},  {"<u4", DType::kUint32},  {"<u8", DType::kUint64},
+    {"<f4", DType::kFloat32},  {"<f8", DType::kFloat64},  {"<f2", DType::kFloat16}, {"|b1", DType::kBool},
+    {"|i1", DType::kInt8},     {"<i2", DType::kInt16},    {"<i4", DType::kInt32},   {"<i8", DType::kInt64},
+    {"|u1", DType::kUint8},    {"<u2", DType::kUint16},   {"<u4", DType::kUint32},  {"<u8", DType::kUint64},
+    {"|V2", DType::kBFloat16}, {"<V2", DType::kBFloat16},
 };
 
 absl::Status Bad(absl::string_view what) { return absl::InvalidArgumentError(std::string(what)); }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/small_floats.h"
 #include "runtime/data/sample_order.h"
 
 namespace pipec {
@@ -67,7 +68,8 @@ class SyntheticData : public DataSource {
       const double value = padding ? 0 : Normal(key, element);
       if (row.type.dtype == DType::kFloat32) return Store(to, at, static_cast<float>(value)), true;
       if (row.type.dtype == DType::kFloat64) return Store(to, at, value), true;
-      return false;
+      if (row.type.dtype == DType::kFloat16) return Store(to, at, ToFloat16(value)), true;
+      return Store(to, at, ToBFloat16(value)), true;
     }
     const uint64_t bound = row.bound > 0 ? row.bound : 2;
     const uint64_t value = padding ? 0 : Mix(key ^ element) % bound;

@@ -6,8 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/atomic_file.h"
+#include "runtime/base/file_reader.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/new_directory.h"
+#include "runtime/base/small_floats.h"
 #include "runtime/base/status.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/executor/instruction.h"
@@ -37,26 +39,33 @@ absl::Status AppendTrained(Session& session, const Owner& owner, const ManifestP
                            SafetensorsWriter* writer) {
   Executor& executor = session.executor(owner.rank);
   const TensorType type = TypeOf(executor.rank_plan().tensors(owner.parameter->tensor()));
-  if (!(type == wanted.type)) {
+  const DType stored = static_cast<DType>(owner.parameter->dtype());
+  if (type.shape != wanted.type.shape ||
+      (stored == DType::kUndefined ? type.dtype : stored) != wanted.type.dtype) {
     return absl::InternalError(absl::StrCat("parameter '", wanted.name, "' is ", ToString(type), " on rank ",
                                             owner.rank, ", the model has ", ToString(wanted.type)));
   }
+  const auto read = [&](auto& elements) {
+    auto bytes = absl::MakeSpan(reinterpret_cast<std::byte*>(elements.data()), type.bytes());
+    return session.group().RunOn(
+        owner.rank, [&](int) { return executor.Read(static_cast<int>(owner.parameter->tensor()), bytes); });
+  };
+  if (stored != DType::kUndefined) {
+    std::vector<float> masters(type.elements());
+    RETURN_IF_ERROR(read(masters));
+    return writer->Append(RoundToSmallFloats(stored, masters));
+  }
   std::string bytes(type.bytes(), '\0');
-  RETURN_IF_ERROR(session.group().RunOn(owner.rank, [&](int) {
-    return executor.Read(static_cast<int>(owner.parameter->tensor()),
-                         absl::MakeSpan(reinterpret_cast<std::byte*>(bytes.data()), bytes.size()));
-  }));
+  RETURN_IF_ERROR(read(bytes));
   return writer->Append(bytes);
 }
 
 absl::Status AppendFromPlan(Session& session, const ManifestParameter& wanted, SafetensorsWriter* writer) {
-  ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(PlanPath(session.directory(), wanted.file)));
-  const int64_t size = static_cast<int64_t>(file.bytes().size());
-  if (wanted.offset > size || wanted.type.bytes() > size - wanted.offset) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("parameter '", wanted.name, "' lies beyond the end of '", file.path(), "'"));
-  }
-  return writer->Append(file.bytes().substr(wanted.offset, wanted.type.bytes()));
+  ASSIGN_OR_RETURN(FileReader file, FileReader::Open(PlanPath(session.directory(), wanted.file)));
+  const absl::Status status = file.Read(wanted.offset, wanted.type.bytes(),
+                                        [&](absl::string_view piece) { return writer->Append(piece); });
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("parameter '", wanted.name, "': ", status.message()));
 }
 
 absl::Status WriteFiles(Session& session, const std::string& directory) {
@@ -71,7 +80,7 @@ absl::Status WriteFiles(Session& session, const std::string& directory) {
                    SafetensorsWriter::Create(absl::StrCat(directory, "/model.safetensors"), tensors));
   const std::map<std::string, Owner> owners = OwnersOf(session);
   for (const ManifestParameter& parameter : session.manifest().parameters) {
-    auto owner = owners.find(parameter.name);
+    auto owner = owners.find(parameter.tied_to.empty() ? parameter.name : parameter.tied_to);
     RETURN_IF_ERROR(owner != owners.end() ? AppendTrained(session, owner->second, parameter, &writer)
                                           : AppendFromPlan(session, parameter, &writer));
   }

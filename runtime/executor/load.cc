@@ -2,16 +2,16 @@
 #include "runtime/plan/load.h"
 
 #include <algorithm>
-#include <map>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/base/mapped_file.h"
+#include "runtime/base/file_reader.h"
+#include "runtime/base/small_floats.h"
 #include "runtime/base/status.h"
 #include "runtime/executor/executor.h"
 #include "runtime/executor/instruction.h"
 
 namespace pipec {
-
 absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(plan::RankPlan rank_plan,
                                                            const std::string& plan_directory, Device& device,
                                                            Transport& transport,
@@ -53,23 +53,28 @@ absl::Status Executor::Load(const std::string& plan_directory) {
 }
 
 absl::Status Executor::LoadParameters(const std::string& plan_directory) {
-  std::map<std::string, MappedFile> files;
+  FileSequence files;
+  std::vector<float> wide;
   for (const plan::Parameter& parameter : plan_.parameters()) {
     if (parameter.length() == 0) continue;  // the arena is zeroed
-    auto it = files.find(parameter.file());
-    if (it == files.end()) {
-      ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(PlanPath(plan_directory, parameter.file())));
-      it = files.emplace(parameter.file(), std::move(file)).first;
+    const std::string path = PlanPath(plan_directory, parameter.file());
+    ASSIGN_OR_RETURN(FileReader * file, files.Open(path));
+    std::byte* to = Address(parameter.tensor(), StepKind::kEval, -1);
+    const absl::Status status =
+        file->Read(parameter.offset(), parameter.length(), [&](absl::string_view piece) -> absl::Status {
+          if (parameter.dtype() != 0) {
+            ToFloats(static_cast<DType>(parameter.dtype()), piece, wide);
+            piece = {reinterpret_cast<const char*>(wide.data()), wide.size() * sizeof(float)};
+          }
+          RETURN_IF_ERROR(device_.CopyToDevice(*stream_, to, piece.data(), piece.size()));
+          to += piece.size();
+          // The next piece lies in the same memory; the copy must be over by then.
+          return stream_->Synchronize(absl::Now() + options_.timeout);
+        });
+    if (!status.ok()) {
+      return absl::Status(status.code(),
+                          absl::StrCat("parameter '", parameter.name(), "': ", status.message()));
     }
-    const absl::string_view bytes = it->second.bytes();
-    if (parameter.offset() + parameter.length() > bytes.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("parameter '", parameter.name(),
-                                                     "' lies beyond the end of '", it->second.path(), "'"));
-    }
-    RETURN_IF_ERROR(device_.CopyToDevice(*stream_, Address(parameter.tensor(), StepKind::kEval, -1),
-                                         bytes.data() + parameter.offset(), parameter.length()));
-    // The file's pages are unmapped below; the copy must be over by then.
-    RETURN_IF_ERROR(stream_->Synchronize(absl::Now() + options_.timeout));
   }
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/linked_data.h"
 #include "runtime/plan/load.h"
 #include "runtime/plan/verify.h"
 
@@ -19,6 +20,7 @@ absl::Status CheckPlan(const std::string& directory) {
           "'", path, "': not the file that pipec wrote (size or hash differ from the manifest's)"));
     }
   }
+  RETURN_IF_ERROR(CheckLinkedData(manifest));
   std::vector<plan::RankPlan> rank_plans;
   std::vector<const plan::RankPlan*> pointers;
   for (int rank = 0; rank < manifest.ranks; ++rank) {

@@ -7,8 +7,8 @@
 
 namespace pipec {
 
-// Manifest, size and hash of every file, every rank (LoadRankPlan), all ranks together (VerifyPlan). Errors
-// name the file.
+// Manifest, size and hash of every file and of every linked slice, every rank (LoadRankPlan), all ranks
+// together (VerifyPlan). Errors name the file.
 absl::Status CheckPlan(const std::string& directory);
 
 }  // namespace pipec

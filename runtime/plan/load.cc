@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/hash.h"
+#include "runtime/plan/linked_data.h"
 #include "runtime/plan/verify.h"
 
 namespace pipec {
@@ -102,6 +104,7 @@ absl::StatusOr<plan::RankPlan> LoadRankPlan(const std::string& directory, const 
   if (status.ok()) status = CompareWithManifest(rank_plan, manifest, rank);
   if (!status.ok()) return InFile(path, status);
   RETURN_IF_ERROR(VerifyParameterFiles(rank_plan, directory));
+  RETURN_IF_ERROR(CheckLinkedData(rank_plan, manifest));
   return rank_plan;
 }
 

@@ -13,8 +13,8 @@ namespace pipec {
 // Errors name the file and what to do: no plan there, not a manifest, another format.
 absl::StatusOr<Manifest> LoadManifest(const std::string& directory);
 
-// Checks size and hash, parses, verifies (VerifyRankPlan, VerifyParameterFiles) and compares with the
-// manifest.
+// Checks size and hash, parses, verifies (VerifyRankPlan, VerifyParameterFiles), compares with the manifest
+// and checks linked parameters (linked_data.h).
 absl::StatusOr<plan::RankPlan> LoadRankPlan(const std::string& directory, const Manifest& manifest, int rank);
 
 // Where a parameter's file lies: `file` if that is absolute, else inside the plan.

@@ -1,7 +1,5 @@
 #include "runtime/plan/manifest.h"
 
-#include <xxhash.h>
-
 #include <limits>
 #include <set>
 
@@ -9,8 +7,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
-#include "runtime/base/mapped_file.h"
+#include "runtime/base/file_reader.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/hash.h"
 
 namespace pipec {
 namespace {
@@ -147,16 +146,21 @@ json PortsToJson(const std::vector<ManifestPort>& ports) {
 
 // All fields but the hash of the fields.
 json FieldsOf(const Manifest& manifest) {
-  json parameters = json::array(), files = json::array();
+  json parameters = json::array(), files = json::array(), links = json::array();
   for (const ManifestParameter& parameter : manifest.parameters) {
     parameters.push_back({{"name", parameter.name},
                           {"dtype", std::string(Name(parameter.type.dtype))},
                           {"shape", ShapeOf(parameter.type)},
                           {"file", parameter.file},
-                          {"offset", parameter.offset}});
+                          {"offset", parameter.offset},
+                          {"xxh3", parameter.hash},
+                          {"tied_to", parameter.tied_to}});
   }
   for (const ManifestFile& file : manifest.files) {
     files.push_back({{"path", file.path}, {"bytes", file.bytes}, {"xxh3", file.hash}});
+  }
+  for (const ManifestLink& link : manifest.links) {
+    links.push_back({{"path", link.path}, {"bytes", link.bytes}, {"modified_ns", link.modified_ns}});
   }
   return {{"format", manifest.format},
           {"pipec_version", manifest.pipec_version},
@@ -173,7 +177,8 @@ json FieldsOf(const Manifest& manifest) {
           {"inputs", PortsToJson(manifest.inputs)},
           {"outputs", PortsToJson(manifest.outputs)},
           {"parameters", std::move(parameters)},
-          {"files", std::move(files)}};
+          {"files", std::move(files)},
+          {"links", std::move(links)}};
 }
 
 std::string HashOf(const json& fields) {
@@ -184,13 +189,10 @@ std::string HashOf(const json& fields) {
 
 std::string RankFileName(int rank) { return absl::StrFormat("rank-%03d.plan", rank); }
 
-std::string HashBytes(absl::string_view bytes) {
-  return absl::StrFormat("%016x", XXH3_64bits(bytes.data(), bytes.size()));
-}
-
 absl::StatusOr<ManifestFile> DescribeFile(const std::string& path, absl::string_view name) {
-  ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
-  return ManifestFile{std::string(name), static_cast<int64_t>(file.bytes().size()), HashBytes(file.bytes())};
+  ASSIGN_OR_RETURN(FileReader file, FileReader::Open(path));
+  ASSIGN_OR_RETURN(std::string hash, HashSlice(file, 0, file.bytes()));
+  return ManifestFile{std::string(name), file.bytes(), std::move(hash)};
 }
 
 std::string ToJson(const Manifest& manifest) {
@@ -228,7 +230,9 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
     row.type = parameter.Type();
     row.file = parameter.String("file");
     row.offset = parameter.Int("offset", 0);
-    if (!StaysInside(row.file) && row.file.substr(0, 1) != "/") parameter.Fail("'file' leaves the plan");
+    row.hash = parameter.String("xxh3");
+    row.tied_to = parameter.String("tied_to");
+    if (!StaysInside(row.file) && !row.linked()) parameter.Fail("'file' leaves the plan");
     RETURN_IF_ERROR(parameter.Finish());
     manifest.parameters.push_back(std::move(row));
   }
@@ -238,6 +242,14 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
     if (!StaysInside(row.path)) file.Fail(absl::StrCat("'", row.path, "' leaves the plan"));
     RETURN_IF_ERROR(file.Finish());
     manifest.files.push_back(std::move(row));
+  }
+  for (const json& item : fields.List("links")) {
+    Fields link(item, "link");
+    ManifestLink row{link.String("path"), link.Int("bytes", 0),
+                     link.Int("modified_ns", std::numeric_limits<int64_t>::min())};
+    if (row.path.substr(0, 1) != "/") link.Fail("'path' is not absolute");
+    RETURN_IF_ERROR(link.Finish());
+    manifest.links.push_back(std::move(row));
   }
   const std::string hash = fields.String("xxh3");
   RETURN_IF_ERROR(fields.Finish());

@@ -25,15 +25,28 @@ struct ManifestPort {
 // model.onnx.
 struct ManifestParameter {
   std::string name;
-  TensorType type;
+  TensorType type;   // the model's own, as in `file`
   std::string file;  // relative to the plan, or absolute for linked data
   int64_t offset = 0;
+  std::string hash;  // of the linked bytes; "" inside the plan, where `files` has the hash of the whole
+  std::string
+      tied_to;  // the parameter of which this is one more name, exported with its value; "" if it is none
+
+  bool linked() const { return !file.empty() && file.front() == '/'; }
 };
 
 struct ManifestFile {
   std::string path;  // relative to the plan
   int64_t bytes = 0;
   std::string hash;  // HashBytes
+};
+
+// One of the user's own files that parameters are linked into: what it was when pipec took their hashes. As
+// long as it is that, the hashes need not be taken again.
+struct ManifestLink {
+  std::string path;  // absolute
+  int64_t bytes = 0;
+  int64_t modified_ns = 0;  // since 1970
 };
 
 struct Manifest {
@@ -53,6 +66,7 @@ struct Manifest {
   std::vector<ManifestPort> outputs;
   std::vector<ManifestParameter> parameters;  // in the model's order
   std::vector<ManifestFile> files;            // all but manifest.json itself
+  std::vector<ManifestLink> links;            // one a file
 
   int64_t batch() const { return microbatch_size * microbatches * replicas; }
 };
@@ -60,15 +74,12 @@ struct Manifest {
 // "rank-000.plan".
 std::string RankFileName(int rank);
 
-// XXH3-64 of the bytes, 16 hexadecimal digits.
-std::string HashBytes(absl::string_view bytes);
 // Path is that of the file on disk, `name` what the plan calls it.
 absl::StatusOr<ManifestFile> DescribeFile(const std::string& path, absl::string_view name);
 
 std::string ToJson(const Manifest& manifest);
-// Refuses missing, surplus or senseless fields, paths that leave the plan, and fields that are not those whose
-// hash stands beside them. InvalidArgument, without the
-// file's name.
+// Refuses missing, surplus or senseless fields, paths that leave the plan, and fields that are not those
+// whose hash stands beside them. InvalidArgument, without the file's name.
 absl::StatusOr<Manifest> ParseManifest(absl::string_view json);
 
 }  // namespace pipec

@@ -201,6 +201,19 @@ uint64_t BytesOf(const RankPlan& p, uint32_t tensor) {
   return CheckedBytes(p.tensors(tensor).dtype(), p.tensors(tensor).shape());
 }
 
+bool StoredTypeFits(const RankPlan& p, const plan::Parameter& parameter) {
+  if (parameter.dtype() == 0) return true;
+  return p.tensors(parameter.tensor()).dtype() == static_cast<int>(DType::kFloat32) &&
+         (parameter.dtype() == static_cast<int>(DType::kFloat16) ||
+          parameter.dtype() == static_cast<int>(DType::kBFloat16));
+}
+
+// In the file: half of the tensor's bytes if the file holds 16-bit floats.
+uint64_t StoredBytes(const RankPlan& p, const plan::Parameter& parameter) {
+  const uint64_t bytes = BytesOf(p, parameter.tensor());
+  return parameter.dtype() == 0 ? bytes : bytes / 2;
+}
+
 bool IsPathOfPlan(absl::string_view path) {
   if (absl::StartsWith(path, "/")) return true;
   for (absl::string_view part : absl::StrSplit(path, '/')) {
@@ -220,12 +233,13 @@ absl::Status CheckParameters(const RankPlan& p) {
     if (!IsWholeSlot(p, parameter.tensor())) return bad("its tensor is out of range or has several slots");
     if (p.buffers(p.tensors(parameter.tensor()).buffer()).kind() == plan::CONSTANT)
       return bad("lies in a constant");
+    if (!StoredTypeFits(p, parameter)) return bad("is stored in a type that is not widened to its tensor's");
     uint64_t end;
     if (parameter.file().empty()) {
       if (parameter.length() != 0) return bad("has bytes but no file");
     } else if (!IsPathOfPlan(parameter.file())) {
       return bad("its file leaves the plan");
-    } else if (parameter.length() != BytesOf(p, parameter.tensor())) {
+    } else if (parameter.length() != StoredBytes(p, parameter)) {
       return bad("its length is not its tensor's");
     } else if (__builtin_add_overflow(parameter.offset(), parameter.length(), &end) || end >> 63 != 0) {
       return bad("offset + length overflows");

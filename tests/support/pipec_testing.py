@@ -18,7 +18,9 @@ TIMEOUT = 60  # seconds: no run may hang; sanitizer builds are slower
 if os.environ.get("PIPEC_SLOW"):
     TIMEOUT *= 10
 
-_NPY = {"float32": ("<f4", "f"), "float64": ("<f8", "d"), "int64": ("<i8", "q"), "int32": ("<i4", "i"), "bool": ("|b1", "?")}
+# bfloat16 values are given as their bits.
+_NPY = {"float32": ("<f4", "f"), "float64": ("<f8", "d"), "float16": ("<f2", "e"), "bfloat16": ("<V2", "H"),
+        "int64": ("<i8", "q"), "int32": ("<i4", "i"), "bool": ("|b1", "?")}
 
 
 def elements(shape):

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -9,6 +10,9 @@
 #include "../passes_staged/small_models.h"
 #include "compiler/emit/rank_plan.h"
 #include "runtime/base/atomic_file.h"
+#include "runtime/plan/check.h"
+#include "runtime/plan/hash.h"
+#include "runtime/plan/linked_data.h"
 #include "runtime/plan/load.h"
 #include "runtime/plan/verify.h"
 
@@ -16,6 +20,7 @@ namespace pipec {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class EmitTest : public ::testing::Test {
@@ -110,7 +115,7 @@ TEST_F(EmitTest, ParametersDoNotDependOnTheCut) {
   ASSERT_EQ(a->parameters.size(), 3);
   ASSERT_EQ(b->parameters.size(), 3);
   for (int k = 0; k < 3; ++k) {
-    EXPECT_EQ(a->tensors[k].name, b->tensors[k].name);
+    EXPECT_EQ(a->parameters[k].value->name(), b->parameters[k].value->name());
     EXPECT_EQ(a->parameters[k].checkpoint_offset, b->parameters[k].checkpoint_offset);
   }
 }
@@ -163,12 +168,91 @@ TEST_F(EmitTest, LinksWeightsThatLieInFiles) {
   ASSERT_EQ(plans.size(), 2);
   EXPECT_EQ(plans[1].parameters(0).file(), path);
   EXPECT_EQ(plans[1].parameters(0).offset(), 100 + kWidth * kWidth * 4);
+  absl::StatusOr<Manifest> manifest = LoadManifest(target());
+  ASSERT_EQ(manifest->links.size(), 1);
+  EXPECT_EQ(manifest->links[0].path, path);
+  EXPECT_EQ(manifest->links[0].bytes, 100 + 2 * kWidth * kWidth * 4);
+  EXPECT_EQ(manifest->parameters[1].hash, HashBytes(std::string(kWidth * kWidth * 4, '\2')));
   // Copied instead, they are the same bytes.
   placement = PlaceParameters(*module);
   ASSERT_EQ(EmitPlan(*module, *placement, {target(), "0.0.0", {}}), absl::OkStatus());
   absl::StatusOr<SafetensorsFile> copied = SafetensorsFile::Open(target() + "/" + kParameterFile);
   ASSERT_EQ(copied.status(), absl::OkStatus());
   EXPECT_EQ(copied->Bytes(*copied->Find("w1")), std::string(kWidth * kWidth * 4, '\2'));
+}
+
+TEST_F(EmitTest, LinksWhatLiesInFilesAndCopiesTheRest) {
+  auto module = Planned(Chain(3), Context(3, 4));
+  const std::string path = root_ + "/weights.bin";
+  const size_t bytes = kWidth * kWidth * 4;
+  std::ofstream(path) << std::string(bytes, '\1') << std::string(bytes, '\2');
+  const std::string inside = *module->graph.FindValue("w1")->data.bytes;
+  for (const char* name : {"w0", "w2"}) {
+    Value* weight = module->graph.FindValue(name);
+    weight->data.bytes = nullptr;
+    weight->data.file = std::make_shared<const std::string>(path);
+    weight->data.offset = name[1] == '0' ? 0 : bytes;
+  }
+  absl::StatusOr<ParameterPlacement> placement = PlaceParameters(*module, ParameterMode::kLink);
+  ASSERT_EQ(placement.status(), absl::OkStatus());
+  ASSERT_EQ(EmitPlan(*module, *placement, {target(), "0.0.0", {}}), absl::OkStatus());
+  const std::vector<plan::RankPlan> plans = Load(target());
+  ASSERT_EQ(plans.size(), 3);
+  EXPECT_EQ(plans[0].parameters(0).file(), path);
+  EXPECT_EQ(plans[1].parameters(0).file(), kParameterFile);
+  EXPECT_EQ(plans[2].parameters(0).file(), path);
+  absl::StatusOr<SafetensorsFile> copied = SafetensorsFile::Open(target() + "/" + kParameterFile);
+  ASSERT_EQ(copied.status(), absl::OkStatus());
+  ASSERT_EQ(copied->entries().size(), 1);
+  EXPECT_EQ(copied->Bytes(*copied->Find("w1")), inside);
+  EXPECT_EQ(static_cast<int64_t>(plans[1].parameters(0).offset()), copied->Find("w1")->offset);
+  // In a checkpoint all lie together, wherever they start out.
+  EXPECT_EQ(placement->parameters[2].checkpoint_offset - placement->parameters[1].checkpoint_offset, bytes);
+}
+
+// A rank looks at its own slices again if the file is not the one that was hashed; --verify always does.
+TEST_F(EmitTest, LinkedWeightsThatChangeAreNoticed) {
+  auto module = Planned(Chain(2), Context(2, 4));
+  const std::string path = root_ + "/weights.bin";
+  const size_t bytes = kWidth * kWidth * 4;
+  const std::string contents = std::string(bytes, '\1') + std::string(bytes, '\2');
+  const auto write = [&](const std::string& text, int hours) {
+    std::ofstream(path, std::ios::trunc) << text;
+    fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(hours));
+  };
+  write(contents, 1);
+  for (const char* name : {"w0", "w1"}) {
+    Value* weight = module->graph.FindValue(name);
+    weight->data.bytes = nullptr;
+    weight->data.file = std::make_shared<const std::string>(path);
+    weight->data.offset = name[1] == '0' ? 0 : bytes;
+  }
+  absl::StatusOr<ParameterPlacement> placement = PlaceParameters(*module, ParameterMode::kLink);
+  ASSERT_EQ(EmitPlan(*module, *placement, {target(), "0.0.0", {}}), absl::OkStatus());
+  absl::StatusOr<Manifest> manifest = LoadManifest(target());
+  const auto load = [&](int rank) { return LoadRankPlan(target(), *manifest, rank).status(); };
+
+  write(contents, 2);  // another time, the same bytes
+  EXPECT_EQ(load(1), absl::OkStatus());
+  EXPECT_EQ(CheckPlan(target()), absl::OkStatus());
+  write(contents + "more", 1);  // another size, the same slices
+  EXPECT_EQ(load(1), absl::OkStatus());
+  std::string other = contents;
+  other[bytes + 5] = 'x';
+  write(other, 2);
+  EXPECT_EQ(load(0), absl::OkStatus());  // not its slice
+  EXPECT_THAT(std::string(load(1).message()),
+              AllOf(HasSubstr("'w1'"), HasSubstr(path), HasSubstr("has changed")));
+  EXPECT_THAT(std::string(CheckPlan(target()).message()), AllOf(HasSubstr("'w1'"), HasSubstr("has changed")));
+  // To all appearance the file that was hashed: taking the hashes tells.
+  manifest->links[0].modified_ns = FileReader::Open(path)->modified_ns();
+  EXPECT_EQ(load(1), absl::OkStatus());
+  EXPECT_FALSE(CheckLinkedData(*manifest).ok());
+  write(contents.substr(0, bytes), 1);
+  EXPECT_FALSE(load(1).ok());
+  EXPECT_THAT(std::string(CheckPlan(target()).message()), HasSubstr("has shrunk to"));
+  fs::remove(path);
+  EXPECT_EQ(load(0).code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(EmitTest, AModelWithoutWeightsCanOnlyBePlanned) {

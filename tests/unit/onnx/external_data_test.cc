@@ -122,19 +122,23 @@ TEST(ExternalData, SlicesThatAreNotInTheFileAreRefused) {
 TEST(ExternalData, RewritingMovesContentsOutOfTheModel) {
   const std::string path =
       WriteFile("text.onnxtxt", Text("g (float[2] x) => (y) <float[2] w = {1, 2}> { y = Add(x, w) }"));
-  const std::vector<ExternalTensor> tensors = {{"w", "parameters/a.safetensors", 128, 8}};
-  auto bytes = WithExternalData(path, tensors);
-  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const std::vector<ExternalTensor> places[] = {{{"w", "parameters/a.safetensors", 128, 8}},
+                                                {{"w", "model.safetensors", 64, 8}}};
+  auto models = WithExternalData(path, places);
+  ASSERT_TRUE(models.ok()) << models.status();
+  ASSERT_EQ(models->size(), 2);
+  EXPECT_THAT((*models)[0], HasSubstr("parameters/a.safetensors"));
+  EXPECT_THAT((*models)[1], AllOf(HasSubstr("model.safetensors"), Not(HasSubstr("parameters"))));
   std::filesystem::create_directories(TestFolder() / "parameters");
   std::string contents(128, '\0');
   contents.append("\0\0\200\77\0\0\0\100", 8);  // 1 and 2
   WriteFile("parameters/a.safetensors", contents);
-  auto module = ImportModel(WriteFile("again.onnx", *bytes), {});
+  auto module = ImportModel(WriteFile("again.onnx", (*models)[0]), {});
   ASSERT_TRUE(module.ok()) << module.status();
   auto original = ImportModel(path, {});
   EXPECT_EQ(*ReadData(*(*module)->graph.FindValue("w")), *ReadData(*(*original)->graph.FindValue("w")));
   EXPECT_EQ((*module)->graph.FindValue("w")->data.offset, 128);
-  const std::vector<ExternalTensor> unknown = {{"nope", "a", 0, 8}};
+  const std::vector<ExternalTensor> unknown[] = {{{"nope", "a", 0, 8}}};
   EXPECT_THAT(std::string(WithExternalData(path, unknown).status().message()), HasSubstr("nope"));
 }
 

@@ -24,8 +24,10 @@ Manifest Example() {
   manifest.labels = "labels";
   manifest.inputs = {{"ids", {DType::kInt64, {4, 16}}, 0, 128}};
   manifest.outputs = {{"logits", {DType::kFloat32, {4, 16, 128}}, 0, 0}};
-  manifest.parameters = {{"w", {DType::kFloat32, {3}}, "parameters/model.safetensors", 128}};
+  manifest.parameters = {{"w", {DType::kFloat32, {3}}, "parameters/model.safetensors", 128},
+                         {"e", {DType::kBFloat16, {7}}, "/data/weights.bin", 64, "fedcba9876543210", "w"}};
   manifest.files = {{"rank-000.plan", 12, "0123456789abcdef"}};
+  manifest.links = {{"/data/weights.bin", 4096, 1'700'000'000'123'456'789}};
   return manifest;
 }
 
@@ -57,6 +59,8 @@ TEST(Manifest, RefusesWhatIsNoManifest) {
       {"rank-000.plan", "../rank-000.plan", "leaves the plan"},
       {"parameters/model", "../model", "leaves the plan"},
       {"\"shape\": [\n    4", "\"shape\": [\n    -4", "shape"},
+      {"\"path\": \"/data", "\"path\": \"data", "not absolute"},
+      {"\"xxh3\": \"fedcba9876543210\"", "\"surplus\": 1", "lacks 'xxh3'"},
       {"{", "[", "not a JSON object"},
   };
   for (const Case& c : cases) {
@@ -71,12 +75,6 @@ TEST(Manifest, RefusesWhatIsNoManifest) {
   const std::string json = ToJson(Example());
   for (size_t length = 0; length + 1 < json.size(); ++length)
     EXPECT_FALSE(ParseManifest(json.substr(0, length)).ok());
-}
-
-// XXH3-64 of nothing and of "abc", from the algorithm's reference implementation.
-TEST(Manifest, HashIsXxh3) {
-  EXPECT_EQ(HashBytes(""), "2d06800538d394c2");
-  EXPECT_EQ(HashBytes("abc"), "78af5f94892f3950");
 }
 
 }  // namespace
