@@ -6,6 +6,7 @@
 namespace pipec {
 
 // Level model.
+absl::StatusOr<bool> WidenSmallFloats(Module& module, const PassContext& context);
 absl::StatusOr<bool> EliminateIdentity(Module& module, const PassContext& context);
 absl::StatusOr<bool> FoldConstants(Module& module, const PassContext& context);
 absl::StatusOr<bool> EliminateDead(Module& module, const PassContext& context);

@@ -8,8 +8,10 @@ constexpr Level kModel = Level::kModel, kTraining = Level::kTraining, kStaged = 
                 kScheduled = Level::kScheduled, kPlanned = Level::kPlanned;
 
 constexpr PassInfo kPasses[] = {
+    {"widen-small-floats", WidenSmallFloats, kModel, kModel, false,
+     "first: casts that it makes idle go with the identities, and constants in 16 bits would not fold"},
     {"eliminate-identity", EliminateIdentity, kModel, kModel, false,
-     "first: so that no later pattern has to look through an Identity"},
+     "before all others: so that no later pattern has to look through an Identity"},
     {"fold-constants", FoldConstants, kModel, kModel, false,
      "before anything that needs axes, shapes or masks as constants"},
     {"lower-dropout", LowerDropout, kModel, kModel, false,

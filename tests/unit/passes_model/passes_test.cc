@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/print.h"
+#include "compiler/onnx/export.h"
 #include "passes/evaluate.h"
 #include "tests/unit/onnx/model_file.h"
 
@@ -45,6 +46,28 @@ TEST(EliminateIdentity, KeepsTheNamesOfOutputs) {
   EXPECT_TRUE(Apply(EliminateIdentity, *module));
   EXPECT_EQ(Nodes(*module), "Relu(x)->y Identity(x)->z ");
   EXPECT_FALSE(Apply(EliminateIdentity, *module));
+}
+
+// What float32 holds and 16 bits store is exported as it is stored, with the cast that makes it float32.
+TEST(WidenSmallFloats, ExportsAndNamesWhatItCannotDo) {
+  auto module = Import(Text(R"(g (float[2] x) => (float[2] y) <bfloat16[2] w = {16256, 16384}> {
+        a = Cast<to = 16>(x)
+        b = Mul(a, w)
+        y = Cast<to = 1>(b)
+      })"));
+  EXPECT_TRUE(Apply(WidenSmallFloats, *module));
+  EXPECT_FALSE(Apply(WidenSmallFloats, *module));
+  EXPECT_TRUE(Apply(EliminateIdentity, *module));
+  EXPECT_EQ(Nodes(*module), "Mul(x,w)->y ");
+  auto exported = ExportModule(*module);
+  ASSERT_TRUE(exported.ok()) << exported.status();
+  auto again = ImportModel(WriteFile("widened.onnx", *exported), {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(Nodes(**again), "Cast(w/bfloat16)->w Mul(x,w)->y ");
+  EXPECT_EQ((*again)->graph.FindValue("w/bfloat16")->type, (TensorType{DType::kBFloat16, {2}}));
+
+  module = Import(Text(R"(g (float16[2] x) => (uint16[2] y) { y = BitCast<to = 4>(x) })", 26));
+  EXPECT_EQ(WidenSmallFloats(*module, {}).status().code(), absl::StatusCode::kUnimplemented);
 }
 
 TEST(FoldConstants, ComputesMasksButNeverParameters) {
@@ -133,7 +156,12 @@ TEST(InferBatchAxis, FollowsTheSamples) {
         m = Exp(h)
       })"),
       {.microbatch_size = 2});
+  // Import has found them as well; later passes make values that have none yet.
+  for (Value* value : module->graph.Values()) {
+    if (value->producer()) value->batch_axis = -1;
+  }
   EXPECT_TRUE(Apply(InferBatchAxis, *module));
+  EXPECT_FALSE(Apply(InferBatchAxis, *module));
   EXPECT_EQ(module->graph.outputs[0]->batch_axis, 1);
   EXPECT_EQ(module->graph.outputs[1]->batch_axis, -1);
   EXPECT_EQ(module->graph.outputs[2]->batch_axis, 0);
