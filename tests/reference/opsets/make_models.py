@@ -160,6 +160,16 @@ def cnn(b):
     h = b.node("LRN", h, size=3, alpha=0.01)
     h = b.node("AveragePool", h, kernel_shape=[2, 2], strides=[2, 2], pads=[1, 0, 0, 0], count_include_pad=1)  # [N,8,3,2]
     b.output(h)
+    # What the words of old opsets left open or had the other way round: on which side an odd pixel goes, and windows
+    # that begin in the padding at the end.
+    w = b.weight(8, 2, 3, 3)
+    b.output(b.node("ConvTranspose", h, w, strides=[2, 2], auto_pad="SAME_UPPER"))
+    b.output(b.node("ConvTranspose", h, w, strides=[2, 2], auto_pad="SAME_LOWER"))
+    b.output(b.node("ConvTranspose", h, w, strides=[2, 2], output_shape=[6, 4]))
+    if b.opset >= 10:
+        outside = {"kernel_shape": [2, 2], "strides": [2, 3], "pads": [0, 1, 0, 1], "ceil_mode": 1}
+        b.output(b.node("GlobalAveragePool", b.node("MaxPool", x, **outside)))
+        b.output(b.node("GlobalAveragePool", b.node("AveragePool", x, count_include_pad=1, **outside)))
     h = b.node("ConvTranspose", h, b.weight(8, 4, 2, 2), b.weight(4), strides=[2, 2])  # [N,4,6,4]
     b.output(b.node("LpPool", h, kernel_shape=[3, 2], p=2))
     if b.opset < 9:
