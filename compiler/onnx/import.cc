@@ -11,6 +11,7 @@
 #include "compiler/onnx/bind_input.h"
 #include "compiler/onnx/declared_type.h"
 #include "compiler/onnx/emit_node.h"
+#include "compiler/onnx/equal_weights.h"
 #include "compiler/onnx/external_data.h"
 #include "compiler/onnx/import_batch.h"
 #include "compiler/onnx/import_nodes.h"
@@ -158,6 +159,7 @@ absl::Status Build(onnx::ModelProto& model, const std::string& path, const Impor
   RETURN_IF_ERROR(importer.AddFunctions(model.functions()));
   RETURN_IF_ERROR(importer.Import(graph.node(), opsets, scope));
   for (std::string& note : reader.Notes()) module.notes.push_back(std::move(note));
+  for (std::string& note : NoteEqualWeights(module.graph)) module.notes.push_back(std::move(note));
   return AddOutputs(graph, options, batch, module, scope);
 }
 

@@ -2,6 +2,7 @@
 
 import math
 import pathlib
+import struct
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -124,6 +125,22 @@ class ControlFlow(Case):
             for stages in (1, 2):
                 with self.subTest(form=what, stages=stages):
                     self.assert_same_run(run(form, stages), reference, what)
+
+    def test_weights_of_a_body_learn_and_are_exported(self):
+        """They lie in a file beside the model, are one parameter each, and the exported model has the trained ones."""
+        (self.folder / "w.bin").write_bytes(struct.pack("<4f", *flat(W)))
+        body = (f"last = Loop(trips, , start) <body = step (int64 i, bool c, float[{N},{D}] h) => (bool c, float[{N},{D}] t) "
+                f"<float[2,2] w = [\"location\": \"w.bin\", \"offset\": \"0\", \"length\": \"16\"], float[2] b = {{0.5, -0.5}}> "
+                "{ p = MatMul(h, w) q = Add(p, b) t = Tanh(q) }>")
+        text = model_text([f"float[{N},{D}] start"], [f"float[{N},{D}] last"], [f"int64 trips = {{{T}}}"], [body], opset=17)
+        data = self.folder / "data.npz"
+        write_npz(data, {"start": ("float32", (2 * N, D), [v for x in X for v in x[0]]), "labels": ("int64", (2 * N,), [0, 1, 1, 0])})
+        plan = self.compile(self.write("model.onnxtxt", text), "--stages=1", "--microbatches=2", "--optimizer=sgd")
+        trained = self.train(plan, data, "--lr=0.5", "--epochs=3")
+        self.assertEqual(sorted(trained.tensors), ["b", "w"])
+        self.assertNotEqual(floats(trained.tensors["w"][2]), tuple(flat(W)))
+        again = self.compile(self.folder / f"export{self.count}" / "model.onnx", "--stages=1", "--microbatches=2", "--optimizer=sgd")
+        self.assertEqual(self.train(again, data, "--lr=0", "--epochs=1").tensors, trained.tensors)
 
 
 if __name__ == "__main__":

@@ -344,6 +344,13 @@ TEST(OddForms, EqualWeightsStayTwoParametersAndOneUsedTwiceStaysOne) {
       a = MatMul(x, v) b = MatMul(a, w) y = MatMul(b, v) })");
   EXPECT_EQ(module->graph.FindValue("v")->uses().size(), 2);
   EXPECT_EQ(module->graph.FindValue("w")->kind(), ValueKind::kParameter);
+  EXPECT_THAT(module->notes, ElementsAre(HasSubstr("'v' and 'w' hold the same numbers, but are two")));
+  // A folded transpose; w is the other's, u is not, ones say nothing.
+  module = ImportFolding(
+      R"(g (float[2,2] x) => (float[2,3] y) <float[2,3] v = {1,2,3,4,5,6}, float[3,2] w = {1,4,2,5,3,6},
+      float[3,2] u = {1,4,3,5,2,6}, float[2,2] a = {1,1,1,1}, float[2,2] b = {1,1,1,1}> {
+      p = MatMul(x, v) q = MatMul(p, w) r = MatMul(q, a) s = MatMul(r, b) t = MatMul(s, v) k = MatMul(t, u) y = MatMul(k, v) })");
+  EXPECT_THAT(module->notes, ElementsAre(HasSubstr("'v' and 'w' hold the same numbers, one transposed")));
 }
 
 TEST(OddForms, DeclaredOutputsMustBeWhatIsMade) {

@@ -68,6 +68,15 @@ TEST(Refused, InsideFunctionsLoopsAndBranches) {
       HasSubstr("node 'where' (NonZero)"));
 }
 
+TEST(Refused, SubgraphsThatAreAttributesOfFunctions) {
+  EXPECT_THAT(
+      Refusal(
+          "<ir_version: 10, opset_import: [\"\" : 21, \"mine\" : 1]>\n"
+          "g (float[2] x) => (z) { [call] z = mine.Apply<f = b (float[2] v) => (w) { w = Relu(v) }>(x) }\n"
+          "<opset_import: [\"\" : 21], domain: \"mine\">\nApply<f> (v) => (w) { w = Relu(v) }"),
+      AllOf(HasSubstr("node 'call' (mine::Apply)"), HasSubstr("attribute f")));
+}
+
 TEST(Refused, AWrongModelIsRefusedAtOnce) {
   EXPECT_THAT(Refusal(Text("g (float[2] x, float[3] z) => (float[2] y) { y = Relu(x) [bad] w = Add(x, z) }")),
               HasSubstr("node 'bad' (Add)"));
