@@ -50,6 +50,7 @@ const KernelRegistry& Kernels() {
     RegisterTopKKernels(*registry);
     RegisterReverseSequenceKernels(*registry);
     RegisterEyeLikeKernels(*registry);
+    RegisterResizeKernels(*registry);
     return registry;
   }();
   return *kernels;

@@ -64,6 +64,7 @@ void RegisterConvolutionKernels(KernelRegistry& registry);
 void RegisterPoolKernels(KernelRegistry& registry);
 void RegisterBatchNormalizationKernels(KernelRegistry& registry);
 void RegisterNormalizationKernels(KernelRegistry& registry);
+void RegisterResizeKernels(KernelRegistry& registry);
 
 // Recurrent layers.
 void RegisterRecurrentKernels(KernelRegistry& registry);
