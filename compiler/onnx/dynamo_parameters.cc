@@ -223,13 +223,15 @@ class FxNames {
   // A float tensor that the module does not know as a parameter is a table or a buffer: nothing to learn. The
   // running statistics of a BatchNormalization are left to that op.
   absl::Status FixConstants() {
-    absl::flat_hash_set<std::string> statistics;
+    absl::flat_hash_set<std::string> used, statistics;
     for (const auto& node : graph_.node()) {
+      used.insert(node.input().begin(), node.input().end());
       if (node.op_type() == "BatchNormalization") statistics.insert(node.input().begin(), node.input().end());
     }
     std::vector<std::string> tables, buffers;
     for (const auto& proto : graph_.initializer()) {
-      if (!IsFloat(proto) || proto.dims_size() == 0 || statistics.contains(proto.name())) continue;
+      if (!IsFloat(proto) || proto.dims_size() == 0 || !used.contains(proto.name())) continue;
+      if (statistics.contains(proto.name())) continue;
       auto it = by_name_.find(proto.name());
       if (it == by_name_.end() || !signature_.at(it->second).persistent) {
         tables.push_back(proto.name());

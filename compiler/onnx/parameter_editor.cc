@@ -145,6 +145,7 @@ void ParameterEditor::Replace(const std::string& initializer, const std::string&
 }
 
 absl::Status ParameterEditor::MakeConstant(const std::string& initializer, bool kept) {
+  if (renamed_.contains(initializer)) return absl::OkStatus();
   ASSIGN_OR_RETURN(std::string bytes, Contents(initializer));
   const onnx::TensorProto& from = *Find(initializer);
   onnx::TensorProto contents;

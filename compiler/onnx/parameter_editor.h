@@ -32,7 +32,8 @@ class ParameterEditor {
 
   // At Finish every use of the initializer becomes one of `by`.
   void Replace(const std::string& initializer, const std::string& by);
-  // The nodes read a Constant node's result instead of the initializer, which stays only if it is `kept`.
+  // At Finish the nodes read a Constant node's result instead of the initializer, which stays only if it is
+  // `kept`. What Replace was called for is left alone.
   absl::Status MakeConstant(const std::string& initializer, bool kept);
   // A new initializer.
   void Add(const std::string& name, int data_type, std::vector<int64_t> dims, std::string bytes);

@@ -127,11 +127,12 @@ std::vector<RecurrentNames> NamesOfLayer(const std::string& module, int layer, i
 absl::StatusOr<bool> UseRecurrent(ParameterEditor& editor, onnx::NodeProto& node,
                                   const std::vector<RecurrentNames>& directions) {
   const std::vector<int> gates = GatesInOnnx(node);
+  if (node.input_size() < 3) return false;
   const bool biases = node.input_size() > 3 && !node.input(3).empty();
   for (int k = 1; k < (biases ? 4 : 3); ++k) {
     // Of a layer that runs twice the second node has the same operands.
     if (editor.HasValue(absl::StrCat(node.input(k), "/operand"))) continue;
-    const onnx::TensorProto* operand = k < node.input_size() ? editor.Find(node.input(k)) : nullptr;
+    const onnx::TensorProto* operand = editor.Find(node.input(k));
     const int64_t parts = static_cast<int64_t>(gates.size()) * (k == 3 ? 2 : 1);
     if (!operand || operand->dims_size() != (k == 3 ? 2 : 3) ||
         operand->dims(0) != static_cast<int64_t>(directions.size()) || operand->dims(1) % parts != 0 ||

@@ -5,7 +5,7 @@ import struct
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import ROOT, Case, floats, main, read_npz, read_safetensors, write_npz
+from pipec_testing import ROOT, Case, floats, main, read_npz, read_safetensors, relative_difference, write_npz
 
 DATA = ROOT / "tests/data/pytorch"
 MODELS = sorted(path.stem for path in DATA.glob("*.onnx"))
@@ -43,10 +43,11 @@ class PyTorchModels(Case):
         write_npz(path, arrays)
         return path
 
-    def train_steps(self, model, steps, *flags):
+    def train_steps(self, model, steps, *flags, optimizer="adamw"):
         microbatches = 1 if model.endswith("-static") else 2
         learns = [r"--train=classifier.*"] if model in NO_GRADIENT else []
-        plan = self.compile(DATA / f"{model}.onnx", "--batch=4", f"--microbatches={microbatches}", *learns, *dimensions(model))
+        plan = self.compile(DATA / f"{model}.onnx", "--batch=4", f"--microbatches={microbatches}",
+                            f"--optimizer={optimizer}", *learns, *dimensions(model))
         return self.train(plan, self.samples(model), f"--epochs={steps}", *flags)
 
     def test_there_are_all_models(self):
@@ -95,6 +96,21 @@ class PyTorchModels(Case):
                     self.assertEqual(run.tensors[name][:2], (dtype, shape), name)
                     if not name.endswith(("running_mean", "running_var")):
                         self.assertEqual(run.tensors[name][2], data, name)
+
+    def test_both_exporters_train_alike(self):
+        """The same data, rate and steps: the same parameters, whatever the exporter did to them."""
+        for name in ("gpt2", "llama", "bert", "vit", "lstm"):
+            runs = {}
+            for exporter in ("torchscript", "dynamo"):
+                runs[exporter] = self.train_steps(f"{name}-{exporter}", 3, "--lr=0.1", optimizer="momentum")
+            before = read_safetensors(f"{reference(name)}.safetensors")
+            for key, (_, _, data) in runs["torchscript"].tensors.items():
+                with self.subTest(model=name, parameter=key):
+                    other = floats(runs["dynamo"].tensors[key][2])
+                    self.assertLess(relative_difference(floats(data), other), 1e-4)
+                    # A key's bias moves all scores of a row alike: its gradient is zero.
+                    if f"{name}-dynamo" not in NO_GRADIENT and not key.endswith("key.bias"):
+                        self.assertNotEqual(data, before[key][2], "it does not learn")
 
     def test_shared_weights_stay_shared(self):
         for model in ("gpt2-torchscript", "gpt2-dynamo"):

@@ -4,22 +4,23 @@
 #   bash tests/reference/run.sh            compare
 #   bash tests/reference/run.sh --commit   replace the committed numbers by new ones
 #
-# PyTorch is large, so it is no part of set-up: PIPEC_TORCH_PYTHON names an interpreter that has torch, numpy and
-# onnx; without it one is made in the cache folder.
+# PyTorch is large, so it is no part of set-up: PIPEC_TORCH_PYTHON names an interpreter that has torch, numpy, onnx,
+# onnxruntime, onnxscript, safetensors and transformers; without it one is made in the cache folder.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 python=${PIPEC_TORCH_PYTHON:-}
 if [ -z "$python" ]; then
   environment=${PIPEC_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/pipec}/torch
   python=$environment/bin/python
-  if [ ! -x "$python" ] || ! "$python" -c 'import torch, numpy, onnx' 2>/dev/null; then
+  if [ ! -x "$python" ] || ! "$python" -c 'import torch, numpy, onnx, onnxruntime, onnxscript, safetensors, transformers' 2>/dev/null; then
     echo "reference: installing PyTorch into $environment" >&2
     python3 -m venv "$environment"
-    "$python" -m pip install --quiet torch numpy onnx
+    "$python" -m pip install --quiet torch numpy onnx onnxruntime onnxscript safetensors transformers
   fi
 fi
 if [ "${1:-}" = --commit ]; then
   "$python" "$here/make_reference.py" "$here"
+  "$python" "$here/pytorch_models/export.py" "$here/../data/pytorch"
 else
   fresh=$(mktemp -d)
   trap 'rm -rf "$fresh"' EXIT
@@ -41,3 +42,4 @@ for case in old:
 P
 fi
 python3 "$here/reference_test.py"
+"$python" "$here/pytorch_models/check.py"
