@@ -51,6 +51,9 @@ const KernelRegistry& Kernels() {
     RegisterReverseSequenceKernels(*registry);
     RegisterEyeLikeKernels(*registry);
     RegisterResizeKernels(*registry);
+    RegisterQuantizeKernels(*registry);
+    RegisterQuantizedProductKernels(*registry);
+    RegisterQuantizedConvolutionKernels(*registry);
     return registry;
   }();
   return *kernels;

@@ -69,4 +69,9 @@ void RegisterResizeKernels(KernelRegistry& registry);
 // Recurrent layers.
 void RegisterRecurrentKernels(KernelRegistry& registry);
 
+// Quantised tensors.
+void RegisterQuantizeKernels(KernelRegistry& registry);
+void RegisterQuantizedProductKernels(KernelRegistry& registry);
+void RegisterQuantizedConvolutionKernels(KernelRegistry& registry);
+
 }  // namespace pipec::cpu
