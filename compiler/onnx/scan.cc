@@ -39,7 +39,7 @@ absl::StatusOr<ScanForm> ReadForm(const InPlaceNode& node, int operands) {
   ASSIGN_OR_RETURN(form.body, node.Body("body"));
   const int64_t inputs = node.attributes.Int("num_scan_inputs");
   form.states = static_cast<int>(operands - inputs);
-  if (inputs < 1 || form.states < 0 || form.body->input_size() != operands ||
+  if (inputs < 1 || inputs > operands || form.body->input_size() != operands ||
       form.body->output_size() < form.states || form.body->output_size() < node.outputs) {
     return absl::InvalidArgumentError(absl::StrCat("has ", operands, " operands, ", inputs,
                                                    " of them to scan, and ", node.outputs,

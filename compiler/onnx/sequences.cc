@@ -111,6 +111,7 @@ absl::StatusOr<std::vector<int64_t>> PartLengths(const Meaning& split, int64_t s
     lengths.assign(size / length, length);
     if (size % length != 0) lengths.push_back(size % length);
   }
+  RETURN_IF_ERROR(CheckParts(static_cast<int64_t>(lengths.size())));
   return lengths;
 }
 
