@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/emit/check_kernels.h"
 #include "compiler/emit/describe_links.h"
 #include "compiler/emit/rank_plan.h"
 #include "runtime/base/atomic_file.h"
@@ -56,6 +57,7 @@ absl::Status CheckTarget(const std::string& directory) {
 
 absl::Status EmitPlan(const Module& module, const ParameterPlacement& placement, const EmitOptions& options) {
   RETURN_IF_ERROR(CheckTarget(options.directory));
+  RETURN_IF_ERROR(CheckKernels(module));
   ASSIGN_OR_RETURN(NewDirectory directory, NewDirectory::Create(options.directory));
   Manifest manifest = MakeManifest(module, placement, options.pipec_version);
   Files files(directory.path(), manifest);
