@@ -31,6 +31,9 @@ struct ImportOptions {
   bool drop_refused_outputs = false;
   // External data may be links (--allow-links).
   bool allow_links = false;
+  // Nodes of loop and function bodies, once per iteration and call: fewer than what a file may have, since a
+  // loop of a few bytes makes them. Those that fold away cost time all the same.
+  int64_t max_copies = 100'000;
   // Evaluates one node whose operands are known (passes/evaluate.h has one): shape arithmetic folds while the
   // shapes that depend on it are inferred. Without it only Shape and Size fold.
   std::function<absl::StatusOr<std::vector<std::string>>(const Node&, absl::Span<const std::string* const>)>

@@ -19,13 +19,9 @@
 namespace pipec {
 namespace {
 
-// Nodes of bodies, and bodies themselves: fewer than what a file may have, since a loop of a few bytes makes them. Those
-// that fold away cost time all the same.
-constexpr int64_t kMaxCopies = 100'000;
-
-absl::Status TooLarge() {
+absl::Status TooLarge(int64_t max_copies) {
   return absl::ResourceExhaustedError(
-      absl::StrCat("the graph has more than ", kMaxNodes, " nodes, or more than ", kMaxCopies,
+      absl::StrCat("the graph has more than ", kMaxNodes, " nodes, or more than ", max_copies,
                    " of them come from unrolled loops and expanded functions"));
 }
 
@@ -106,8 +102,8 @@ absl::Status NodeImporter::ImportNodes(const Nodes& nodes, const Frame& frame) {
 }
 
 absl::Status NodeImporter::ImportNode(const onnx::NodeProto& proto, const Frame& frame) {
-  if (graph_.num_nodes() > kMaxNodes) return TooLarge();
-  if (!frame.prefix.empty() && ++copies_ > kMaxCopies) return TooLarge();
+  if (graph_.num_nodes() > kMaxNodes) return TooLarge(options_.max_copies);
+  if (!frame.prefix.empty() && ++copies_ > options_.max_copies) return TooLarge(options_.max_copies);
   const absl::StatusOr<Results> results = Convert(proto, frame);
   if (absl::IsUnimplemented(results.status())) {
     const bool passed_on = IsOfAnOperand(results.status(), proto, frame.scope);
@@ -290,7 +286,7 @@ absl::StatusOr<NodeImporter::Results> NodeImporter::Call(const onnx::FunctionPro
 absl::StatusOr<NodeImporter::Results> NodeImporter::ImportBody(const onnx::GraphProto& body,
                                                                const std::string& prefix, Results operands,
                                                                const Frame& frame) {
-  if (++copies_ > kMaxCopies) return TooLarge();
+  if (++copies_ > options_.max_copies) return TooLarge(options_.max_copies);
   if (depth_ >= kMaxCallDepth) {
     return absl::InvalidArgumentError(
         absl::StrCat("subgraphs are nested more than ", kMaxCallDepth, " deep"));

@@ -25,6 +25,7 @@ void ImportBytes(MemoryFile& file, const uint8_t* data, size_t size) {
   file.Write(data, size);
   ImportOptions options;
   options.evaluate = Evaluate;
+  options.max_copies = 2000;  // a fuzzer would do little else than unroll loops
   const absl::StatusOr<std::unique_ptr<Module>> module = ImportModel(file.path(), options);
   if (!module.ok()) return;
   MustHold(**module, "import");
