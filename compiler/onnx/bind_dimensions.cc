@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/onnx/tensor_data.h"
+#include "compiler/onnx/tensor_limits.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -71,10 +73,9 @@ Symbols CollectSymbols(const std::vector<Input>& inputs) {
   return symbols;
 }
 
-// The samples of a microbatch, and a refusal if model, --dim and the wanted size disagree.
-absl::StatusOr<int64_t> MicrobatchSize(const std::vector<Input>& inputs, const Symbols& symbols,
-                                       const ImportOptions& options) {
-  // The input that decides: the first with a symbolic batch, else the first with axes at all.
+// What decides the batch: the first input with a symbolic one, else the first with axes at all; null if there
+// is none.
+const Input* Decides(const std::vector<Input>& inputs, const Symbols& symbols) {
   const Input* decides = nullptr;
   for (const Input& input : inputs) {
     if (input.bound || input.shape->dim_size() == 0) continue;
@@ -82,19 +83,15 @@ absl::StatusOr<int64_t> MicrobatchSize(const std::vector<Input>& inputs, const S
     if (!decides || symbolic) decides = &input;
     if (symbolic) break;
   }
+  return decides;
+}
+
+// The samples of a microbatch, and a refusal if --dim and the wanted size disagree.
+absl::StatusOr<int64_t> MicrobatchSize(const Input* decides, const ImportOptions& options) {
   const int64_t wanted = options.microbatch_size;
   if (!decides) return std::max<int64_t>(wanted, 1);
   const auto& dim = decides->shape->dim(0);
-  if (dim.has_dim_value()) {
-    if (wanted != 0 && wanted != dim.dim_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("input '", decides->info->name(), "' has ", dim.dim_value(),
-                       " samples written into the model, but a microbatch of ", wanted,
-                       " is asked for; choose --batch so that a microbatch is ", dim.dim_value(),
-                       ", or export the model with a symbolic batch"));
-    }
-    return dim.dim_value();
-  }
+  if (dim.has_dim_value()) return wanted > 0 ? wanted : dim.dim_value();
   const std::string symbol = Symbol(*decides, 0);
   auto it = options.dims.find(symbol);
   if (it == options.dims.end()) return std::max<int64_t>(wanted, 1);
@@ -104,6 +101,41 @@ absl::StatusOr<int64_t> MicrobatchSize(const std::vector<Input>& inputs, const S
         "', but a microbatch of ", wanted, " is asked for; leave out --dim ", symbol));
   }
   return it->second;
+}
+
+// What the batch is and which axes it is on.
+struct Batch {
+  int64_t samples = 1;
+  int64_t written = 0;
+  std::string symbol;  // of the input that decides; "" if it has a number
+  bool decided = false;
+
+  bool IsOn(const Input& input, const Symbols& symbols, const ImportOptions& options) const {
+    if (input.bound || !decided || input.shape->dim_size() == 0) return false;
+    const auto& dim = input.shape->dim(0);
+    if (dim.has_dim_value()) return written > 0 && dim.dim_value() == written;
+    const std::string other = Symbol(input, 0);
+    // Another symbol that --dim binds is no batch, be it as large as one.
+    return other == symbol || (symbols.batch.contains(other) && !options.dims.contains(other));
+  }
+};
+
+// A dimension that nothing binds; one that is the batch elsewhere is named as such.
+absl::Status Unbound(const std::vector<Input>& inputs, const Input& input, int axis,
+                     const std::string& symbol) {
+  std::string message = absl::StrCat("input '", input.info->name(), "', axis ", axis, ": dimension '", symbol,
+                                     "' has no value; bind it with --dim ", symbol, "=N");
+  for (const Input& other : inputs) {
+    for (int k = 0; k < other.shape->dim_size(); ++k) {
+      if ((k == 0) == (axis == 0) || other.shape->dim(k).has_dim_value() || Symbol(other, k) != symbol)
+        continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(message, "; if it is the batch: that must be axis 0 of every input, but '", symbol,
+                       "' is also axis ", k, " of input '", other.info->name(),
+                       "', so export the model with the batch in front"));
+    }
+  }
+  return absl::InvalidArgumentError(message);
 }
 
 absl::Status CheckDims(const Symbols& symbols, const ImportOptions& options) {
@@ -122,44 +154,49 @@ absl::Status CheckDims(const Symbols& symbols, const ImportOptions& options) {
 
 absl::StatusOr<BoundInputs> BindDimensions(const onnx::GraphProto& graph,
                                            const absl::flat_hash_set<std::string>& initializers,
-                                           const ImportOptions& options) {
+                                           const ImportOptions& options, int64_t samples) {
   ASSIGN_OR_RETURN(const std::vector<Input> inputs, DataInputs(graph, initializers, options));
   const Symbols symbols = CollectSymbols(inputs);
   RETURN_IF_ERROR(CheckDims(symbols, options));
   BoundInputs result;
-  ASSIGN_OR_RETURN(result.microbatch_size, MicrobatchSize(inputs, symbols, options));
+  const Input* decides = Decides(inputs, symbols);
+  Batch batch{.samples = samples, .decided = decides != nullptr};
+  if (samples == 0) {
+    ASSIGN_OR_RETURN(batch.samples, MicrobatchSize(decides, options));
+  }
+  if (decides && decides->shape->dim(0).has_dim_value()) batch.written = decides->shape->dim(0).dim_value();
+  if (decides && batch.written == 0 && !decides->shape->dim(0).has_dim_value())
+    batch.symbol = Symbol(*decides, 0);
+  result.microbatch_size = batch.samples;
+  result.written = batch.written;
   for (const Input& input : inputs) {
     BoundInput bound{.name = input.info->name()};
-    bound.type.dtype = static_cast<DType>(input.info->type().tensor_type().elem_type());
+    bound.type.dtype = DTypeOf(input.info->type().tensor_type().elem_type());
     if (SizeOf(bound.type.dtype) == 0) {
       return absl::UnimplementedError(absl::StrCat("input '", bound.name, "' has element type ",
                                                    input.info->type().tensor_type().elem_type(),
                                                    ", which is not supported"));
     }
+    // An input without elements has no samples to count.
+    bound.batched = batch.samples > 0 && batch.IsOn(input, symbols, options);
     for (int axis = 0; axis < input.shape->dim_size(); ++axis) {
       const auto& dim = input.shape->dim(axis);
       const std::string symbol = dim.has_dim_value() ? "" : Symbol(input, axis);
-      int64_t size = dim.dim_value();
-      if (!dim.has_dim_value()) {
+      int64_t size = bound.batched && axis == 0 ? batch.samples : dim.dim_value();
+      if (!dim.has_dim_value() && !(bound.batched && axis == 0)) {
         if (auto it = options.dims.find(symbol); it != options.dims.end()) {
           size = it->second;
         } else if (axis == 0 && symbols.batch.contains(symbol)) {
-          size = result.microbatch_size;
+          size = batch.samples;
         } else {
-          return absl::InvalidArgumentError(
-              absl::StrCat("input '", bound.name, "', axis ", axis, ": dimension '", symbol,
-                           "' has no value; bind it with --dim ", symbol, "=N"));
+          return Unbound(inputs, input, axis, symbol);
         }
-      }
-      if (size < 0) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("input '", bound.name, "', axis ", axis, ": negative dimension ", size));
       }
       bound.type.shape.push_back(size);
     }
-    // An input without elements has no samples to count.
-    bound.batched = result.microbatch_size > 0 && !bound.type.shape.empty() &&
-                    bound.type.shape[0] == result.microbatch_size;
+    if (absl::Status status = CheckTensorLimits(bound.type); !status.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("input '", bound.name, "' ", status.message()));
+    }
     result.inputs.push_back(std::move(bound));
   }
   return result;

@@ -1,0 +1,186 @@
+// Models with the batch of their export in constants: made for another where that is provable, refused by
+// name where it is not.
+#include <gmock/gmock.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "passes/evaluate.h"
+#include "tests/unit/onnx/model_file.h"
+
+namespace pipec {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+ImportOptions Cut(int64_t microbatch, int microbatches) {
+  ImportOptions options;
+  options.microbatch_size = microbatch;
+  options.microbatches = microbatches;
+  options.evaluate = Evaluate;
+  return options;
+}
+
+// Types of the outputs, or the refusal.
+std::string Result(const std::string& graph, const ImportOptions& options) {
+  auto module = TryImport(Text(graph), options);
+  if (!module.ok()) return std::string(module.status().message());
+  EXPECT_EQ(VerifyModel(**module), absl::OkStatus());
+  std::string types;
+  for (const Value* output : (*module)->graph.outputs) {
+    absl::StrAppend(&types, ToString(output->type), " axis ", output->batch_axis, " ");
+  }
+  return types;
+}
+
+TEST(BakedBatch, ReshapeTargetsBecomeTheMicrobatch) {
+  for (const char* n : {"N", "8"}) {
+    const std::string x = absl::StrCat("g (float[", n, ",16,4] x) => (y) ");
+    for (const char* target : {"8,64", "8,-1", "8,8,8", "8,4,16", "-1,64", "0,64", "8,1,64"}) {
+      const std::string rank(std::count(target, target + strlen(target), ',') == 1 ? "2" : "3");
+      EXPECT_THAT(
+          Result(absl::StrCat(x, "<int64[", rank, "] t = {", target, "}> { y = Reshape(x, t) }"), Cut(2, 4)),
+          AllOf(HasSubstr("float32[2,"), HasSubstr("axis 0")))
+          << n << " " << target;
+    }
+  }
+}
+
+TEST(BakedBatch, OneSampleIsABatchToo) {
+  EXPECT_EQ(Result("g (float[N,16,4] x) => (y) <int64[2] t = {1,64}> { y = Reshape(x, t) }", Cut(2, 4)),
+            "float32[2,64] axis 0 ");
+  EXPECT_THAT(Result("g (float[N,16,4] x) => (y) <int64[3] t = {1,1,64}> { y = Reshape(x, t) }", Cut(2, 4)),
+              AllOf(HasSubstr("Reshape"), HasSubstr("axes 0 and 1")));
+  EXPECT_THAT(Result("g (float[1,16,4] x) => (y) <int64[2] t = {16,4}> { y = Reshape(x, t) }", Cut(2, 4)),
+              AllOf(HasSubstr("Reshape"), HasSubstr("axis 0")));
+}
+
+TEST(BakedBatch, FoldedBatchesAreRefusedByNodeAndAxis) {
+  for (const char* n : {"N", "8"}) {
+    for (const char* target : {"128,4", "4,128", "16,32", "512,1"}) {
+      EXPECT_THAT(
+          Result(absl::StrCat("g (float[", n, ",16,4] x) => (y) <int64[2] t = {", target,
+                              "}> { [fold] y = Reshape(x, t) }"),
+                 Cut(2, 4)),
+          AllOf(HasSubstr("fold"), HasSubstr("Reshape"), HasSubstr("axis 0"), HasSubstr("batch of 8")))
+          << n << " " << target;
+    }
+    // Known merges go along.
+    EXPECT_EQ(
+        Result(absl::StrCat("g (float[", n, ",16,4] x) => (y) <int64[2] t = {-1,4}> { y = Reshape(x, t) }"),
+               Cut(2, 4)),
+        "float32[32,4] axis 0 ");
+  }
+}
+
+TEST(BakedBatch, WhatIsTheSameForEverySampleIsCut) {
+  const std::string nodes[] = {
+      "<int64[2] t = {8,3}, float[1,3] r = {1,2,3}> { e = Expand(r, t) y = Add(x, e) }",
+      "<int64[2] t = {8,3}> { e = ConstantOfShape(t) y = Add(e, x) }",
+      "<int64[2] t = {8,1}, float[1,3] r = {1,2,3}> { e = Tile(r, t) f = Tanh(e) y = Mul(x, f) }",
+      "<int64[8] i = {1,1,1,1,1,1,1,1}, float[2,3] r = {1,2,3,4,5,6}> { e = Gather(r, i) y = Add(x, e) }",
+      "<int64[2] t = {3,8}, float[3,1] r = {1,2,3}> { e = Expand(r, t) f = Transpose(e) y = Add(x, f) }",
+  };
+  for (const std::string& body : nodes) {
+    for (const char* n : {"N", "8"}) {
+      for (int64_t samples : {1, 2, 4, 16}) {
+        EXPECT_EQ(Result(absl::StrCat("g (float[", n, ",3] x) => (y) ", body), Cut(samples, 8)),
+                  absl::StrCat("float32[", samples, ",3] axis 0 "))
+            << n << body;
+      }
+    }
+  }
+}
+
+TEST(BakedBatch, InitializersAreCutIfTheirRowsAreEqual) {
+  auto graph = [](const std::string& row, const std::string& last) {
+    return absl::StrCat("g (float[4,2] x) => (y) <float[4,2] c = {", row, ",", row, ",", row, ",", last,
+                        "}> { [sum] y = Add(x, c) }");
+  };
+  auto module = Import(Text(graph("1,2", "1,2")), Cut(2, 2));
+  const Value* cut = module->graph.first_node()->input(1);
+  EXPECT_EQ(cut->kind(), ValueKind::kConstant);
+  ASSERT_EQ(cut->type.shape, Shape({2, 2}));
+  const float* values = reinterpret_cast<const float*>(cut->data.bytes->data());
+  EXPECT_EQ(std::vector<float>(values, values + 4), (std::vector<float>{1, 2, 1, 2}));
+  EXPECT_THAT(module->notes.back(),
+              AllOf(HasSubstr("batch of 4"), HasSubstr("c (axis 0, no longer learns)")));
+  EXPECT_THAT(Result(graph("1,2", "1,3"), Cut(2, 2)),
+              AllOf(HasSubstr("sum"), HasSubstr("'c'"), HasSubstr("axis 0"), HasSubstr("cannot be shown")));
+}
+
+TEST(BakedBatch, OneEntryForASingleSampleGoesOnLearning) {
+  auto module = Import(
+      Text("g (float[1,4,2] x) => (y) <float[1,1,2] c = {1,2}> { y = Concat<axis = 1>(x, c) }"), Cut(3, 2));
+  const Node* expand = module->graph.outputs[0]->producer()->input(1)->producer();
+  ASSERT_TRUE(expand && expand->Is("Expand"));
+  EXPECT_EQ(expand->input(0)->kind(), ValueKind::kParameter);
+  EXPECT_EQ(module->graph.outputs[0]->type.shape, Shape({3, 5, 2}));
+}
+
+TEST(BakedBatch, OtherOpsThatAreToldASizeOrHoldStates) {
+  EXPECT_EQ(
+      Result(
+          R"(g (float[N,3,4,4] x) => (y) <int64[4] s = {8,3,8,8}> { y = Resize <mode = "nearest"> (x, , , s) })",
+          Cut(2, 4)),
+      "float32[2,3,8,8] axis 0 ");
+  EXPECT_EQ(
+      Result(
+          R"(g (float[8,4,3] x) => (y) <float[1,8,3] c = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}> {
+                     t = Transpose <perm = [1, 0, 2]> (x)
+                     y = Concat <axis = 0> (t, c)
+                   })",
+          Cut(2, 4)),
+      "float32[5,2,3] axis 1 ");
+  EXPECT_EQ(Result(R"(g (float[8,1,3] x) => (y) { y = Squeeze(x) })", Cut(1, 8)), "float32[1,3] axis 0 ");
+  std::string zeros = "0";
+  for (int i = 1; i < 16; ++i) zeros += ",0";
+  EXPECT_EQ(
+      Result(absl::StrCat(
+                 "g (float[8,5,3] x) => (h) <float[1,2,3] w = {1,2,3,4,5,6}, float[1,2,2] r = {1,2,3,4}, "
+                 "float[1,8,2] h0 = {",
+                 zeros, "}> {\n",
+                 "t = Transpose <perm = [1, 0, 2]> (x)\n y, h = RNN <hidden_size = 2> (t, w, r, , , h0) }"),
+             Cut(2, 4)),
+      "float32[1,2,2] axis 1 ");
+}
+
+TEST(BakedBatch, PickingSamplesByNumberIsRefused) {
+  EXPECT_THAT(
+      Result("g (float[8,3] x) => (y) <int64[1] a = {0}, int64[1] b = {4}> { [half] y = Slice(x, a, b, a) }",
+             Cut(2, 4)),
+      AllOf(HasSubstr("half"), HasSubstr("axis 0"), HasSubstr("batch of 8")));
+}
+
+TEST(BakedBatch, SilentMisreadingsAreFoundByComparing) {
+  // As it is written this fits 2 samples as 8 rows of 32; of 8 samples it makes 8 rows of 128.
+  const std::string graph = "g (float[N,16,8] x) => (y) <int64[2] t = {8,-1}> { y = Reshape(x, t) }";
+  EXPECT_EQ(Result(graph, Cut(2, 4)), "float32[2,128] axis 0 ");
+  EXPECT_EQ(Result(graph, Cut(8, 1)), "float32[8,128] axis 0 ");
+  EXPECT_THAT(Result(graph, Cut(2, 8)), AllOf(HasSubstr("Reshape"), HasSubstr("axis 0")));
+  // Shape arithmetic is right as it is.
+  EXPECT_EQ(Result(R"(g (float[N,16,8] x) => (y) <int64[1] r = {-1}> {
+                     n = Shape <start = 0, end = 1> (x) t = Concat <axis = 0> (n, r) y = Reshape(x, t) })",
+                   Cut(2, 8)),
+            "float32[2,128] axis 0 ");
+}
+
+TEST(BakedBatch, InputsAreBatchedBySymbolNotBySize) {
+  const std::string graph =
+      "g (float[N,3] x, float[4,3] table) => (y) { t = ReduceSum <keepdims = 0> (table, a) y = Add(x, t) }";
+  const std::string with =
+      absl::StrCat(graph.substr(0, graph.find('{')), "<int64[1] a = {0}> ", graph.substr(graph.find('{')));
+  for (int64_t samples : {2, 4}) {
+    auto module = Import(Text(with), Cut(samples, 2));
+    EXPECT_EQ(module->graph.FindValue("x")->batch_axis, 0);
+    EXPECT_EQ(module->graph.FindValue("table")->batch_axis, -1) << samples;
+  }
+}
+
+TEST(BakedBatch, ABatchElsewhereThanInFrontIsExplained) {
+  EXPECT_THAT(Result("g (float[N,3] x, float[2,N,3] h) => (y) { y = Add(x, h) }", Cut(2, 4)),
+              AllOf(HasSubstr("'N'"), HasSubstr("axis 0 of every input"), HasSubstr("axis 1")));
+}
+
+}  // namespace
+}  // namespace pipec
