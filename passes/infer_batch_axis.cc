@@ -6,13 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/op_info.h"
 #include "passes/passes.h"
+#include "passes/sample_mixing.h"
 
 namespace pipec {
 namespace {
-
-bool HoldsWholeSamples(const Value& value, int axis, int64_t samples) {
-  return axis < value.type.shape.size() && value.type.shape[axis] % samples == 0;
-}
 
 // The batch axis of the labels of a class loss: their own, or that of the scores without the axis of classes.
 int LabelsBatchAxis(const Node& loss) {
@@ -34,18 +31,11 @@ bool TellSamples(Node& node, int axis, int64_t samples) {
 
 }  // namespace
 
-absl::StatusOr<bool> InferBatchAxis(Module& module, const PassContext&) {
+absl::StatusOr<bool> InferBatchAxis(Module& module, const PassContext& context) {
   bool changed = false;
   const int64_t samples = module.microbatch_size;
   for (Node* node = module.graph.first_node(); node; node = node->next()) {
-    for (int k = 0; k < node->outputs().size(); ++k) {
-      Value* output = node->outputs()[k];
-      if (!output) continue;
-      int axis = BatchAxisOf(*node, k);
-      if (axis >= 0 && !HoldsWholeSamples(*output, axis, samples)) axis = -1;
-      changed |= axis != output->batch_axis;
-      output->batch_axis = axis;
-    }
+    changed |= SetBatchAxes(*node);
     if (node->Is("Dropout", kPipecDomain)) {
       const int axis = node->input(0)->batch_axis;
       if (TellSamples(*node, axis, samples)) {
@@ -60,6 +50,8 @@ absl::StatusOr<bool> InferBatchAxis(Module& module, const PassContext&) {
       changed |= TellSamples(*node, LabelsBatchAxis(*node), samples);
     }
   }
+  // In train mode the loss decides what counts.
+  if (module.mode == Mode::kInfer) NoteSampleMixing(module, context.options);
   return changed;
 }
 

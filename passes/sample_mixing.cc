@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ops/mixing.h"
 #include "passes/evaluate.h"
 #include "runtime/base/status.h"
 
@@ -46,12 +47,10 @@ absl::StatusOr<bool> ReducesSamples(const Node& node) {
                      [&](int64_t axis) { return (axis + rank) % rank == x.batch_axis; });
 }
 
-bool NormalizesSamples(const Node& node) {
-  const Value* x = node.input(0);
-  if (!IsOneOf(node, {"Softmax", "LogSoftmax", "LayerNormalization"}) || x->batch_axis < 0) return false;
-  const int64_t rank = x->type.shape.size();
-  const int64_t axis = (node.attributes.Int("axis", -1) + rank) % rank;
-  return node.Is("LayerNormalization") ? axis <= x->batch_axis : axis == x->batch_axis;
+// "along axis 0 of 'x'".
+std::string Along(const Node& node, int operand) {
+  const Value& x = *node.input(operand);
+  return absl::StrCat("along axis ", x.batch_axis, " of '", x.name(), "'");
 }
 
 bool IsSumOfLosses(const Node& node) {
@@ -127,9 +126,12 @@ absl::StatusOr<Content> ResultOf(const Node& node, const std::vector<Content>& i
     ASSIGN_OR_RETURN(const bool over_samples, ReducesSamples(node));
     if (over_samples && node.Is("ReduceSum")) return Content::kSum;
     if (over_samples && node.Is("ReduceMean")) return Content::kMean;
-    if (over_samples) return Refuse(node, "reduces over the samples of a microbatch");
+    if (over_samples) {
+      return Refuse(node, absl::StrCat("reduces over the samples of a microbatch, ", Along(node, 0)));
+    }
+  } else if (const int mixed = MixedOperand(node); mixed >= 0 && !node.Is("BatchNormalization")) {
+    return Refuse(node, absl::StrCat("mixes the samples of a microbatch, ", Along(node, mixed)));
   }
-  if (NormalizesSamples(node)) return Refuse(node, "normalises over the samples of a microbatch");
   if (any_reduced) return Combine(node, inputs, samples);
   return any_samples ? Content::kSamples : Content::kFixed;
 }
@@ -157,6 +159,24 @@ absl::StatusOr<SampleMixing> FindSampleMixing(const Module& module, const Value*
   auto it = contents.find(loss);
   if (it == contents.end() || !IsReduced(it->second)) return SampleMixing::kUnknown;
   return it->second == Content::kSum ? SampleMixing::kSum : SampleMixing::kMean;
+}
+
+void NoteSampleMixing(Module& module, const CompileOptions& options) {
+  constexpr int kMost = 4;
+  const int64_t parts = static_cast<int64_t>(options.microbatches) * module.replicas;
+  if (parts == 1) return;
+  int count = 0;
+  for (const Node* node = module.graph.first_node(); node; node = node->next()) {
+    const int mixed = MixedOperand(*node);
+    // What has a gradient and mixes is a mean or sum in the loss, or was refused.
+    const bool in_loss = module.mode == Mode::kTrain && !node->Is("BatchNormalization") && node->output(0) &&
+                         IsFloat(node->output(0)->type.dtype);
+    if (mixed < 0 || in_loss || ++count > kMost) continue;
+    module.notes.push_back(absl::StrCat("node ", node->name(), " (", node->op(), ") mixes samples, ",
+                                        Along(*node, mixed), ": those of each of the ", parts,
+                                        " microbatches by themselves, so M matters (--microbatches)"));
+  }
+  if (count > kMost) module.notes.push_back(absl::StrCat("and ", count - kMost, " more nodes mix samples"));
 }
 
 }  // namespace pipec

@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/module.h"
+#include "passes/pass.h"
 
 namespace pipec {
 
@@ -19,5 +20,10 @@ enum class SampleMixing {
 // constants by now: a sum over shape[0]) is a mean. Where a batch axis is not known nothing is refused.
 // BatchNormalization may mix: it is defined over the microbatch, as in GPipe.
 absl::StatusOr<SampleMixing> FindSampleMixing(const Module& module, const Value* loss);
+
+// Notes in the module, if the batch is cut into microbatches, which nodes mix samples: all in infer mode; in
+// train mode those that FindSampleMixing lets pass and that are no means or sums (BatchNormalization,
+// choices).
+void NoteSampleMixing(Module& module, const CompileOptions& options);
 
 }  // namespace pipec
