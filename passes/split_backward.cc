@@ -30,6 +30,20 @@ absl::flat_hash_set<const Node*> NodesOfActivations(const std::vector<Node*>& no
   return found;
 }
 
+bool Feeds(const Node& node, const Node& consumer) {
+  return std::any_of(consumer.inputs().begin(), consumer.inputs().end(),
+                     [&](const Value* input) { return input && input->producer() == &node; });
+}
+
+// Whether the gradient that `maker` made is that of another forward node's output, an activation, on its way
+// to `use`: `use` belongs to that node, or to one before it, to which it handed the gradient on as it was
+// (Add).
+bool IsPassedOn(const Node& maker, const Node& use, const absl::flat_hash_set<const Node*>& activations) {
+  if (use.origin == maker.origin) return false;
+  return activations.contains(use.origin) ||
+         (use.origin && maker.origin && !Feeds(*use.origin, *maker.origin));
+}
+
 bool IsBackward(const Node& node) { return node.kind == Kind::kI || node.kind == Kind::kW; }
 
 }  // namespace
@@ -46,9 +60,7 @@ absl::StatusOr<bool> SplitBackward(Module& module, const PassContext&) {
       if (!output) continue;
       for (const Use& use : output->uses()) {
         if (!IsBackward(*use.node)) continue;
-        // What another forward node's gradient starts from is the gradient of that node's output.
-        const bool passed_on = use.node->origin != node->origin && activations.contains(use.node->origin);
-        if (use.node->kind == Kind::kI || passed_on) kind = Kind::kI;
+        if (use.node->kind == Kind::kI || IsPassedOn(*node, *use.node, activations)) kind = Kind::kI;
       }
     }
     changed |= node->kind != kind;
