@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <map>
 
+#include "compiler/onnx/parameter_editor.h"
 #include "compiler/onnx/read_model.h"
 #include "compiler/onnx/tensor_data.h"
 #include "runtime/checkpoint/safetensors.h"
@@ -16,7 +19,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
-using testing::UnorderedElementsAre;
 
 const std::string kFolder = std::string(PIPEC_SOURCE_DIR) + "/tests/data/pytorch/";
 
@@ -108,6 +110,60 @@ INSTANTIATE_TEST_SUITE_P(BothExporters, StateDictTest,
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+// Large models have their weights in a file beside them.
+TEST(PyTorchParameters, WeightsInAFile) {
+  for (const char* name : {"gpt2-dynamo", "lstm-torchscript"}) {
+    absl::StatusOr<onnx::ModelProto> model = ReadModel(kFolder + name + ".onnx");
+    ASSERT_TRUE(model.ok());
+    const std::string folder = testing::TempDir() + "/" + name;
+    std::filesystem::create_directories(folder);
+    std::string bytes;
+    for (auto& proto : *model->mutable_graph()->mutable_initializer()) {
+      if (!proto.has_raw_data() || proto.dims_size() == 0 || proto.data_type() != onnx::TensorProto::FLOAT)
+        continue;
+      auto add = [&](const char* key, const std::string& value) {
+        auto* entry = proto.add_external_data();
+        entry->set_key(key);
+        entry->set_value(value);
+      };
+      add("location", "weights.bin");
+      add("offset", std::to_string(bytes.size()));
+      add("length", std::to_string(proto.raw_data().size()));
+      bytes += proto.raw_data();
+      proto.clear_raw_data();
+      proto.set_data_location(onnx::TensorProto::EXTERNAL);
+    }
+    std::ofstream(folder + "/weights.bin", std::ios::binary) << bytes;
+    onnx::ModelProto planned = *model;
+    const Tensors want = StateOf(Restore(name));
+    ExternalDataResolver external(folder, false, false);
+    absl::StatusOr<PyTorchParameters> parameters = RestorePyTorchParameters(*model, external);
+    ASSERT_TRUE(parameters.ok()) << parameters.status();
+    ParameterEditor editor(*model->mutable_graph(), external);
+    for (const auto& [parameter, tensor] : want) {
+      const bool tied = parameters->tied.contains(parameter);
+      absl::StatusOr<std::string> contents =
+          editor.Contents(tied ? parameters->tied.at(parameter) : parameter);
+      ASSERT_TRUE(contents.ok()) << contents.status();
+      EXPECT_TRUE(*contents == tensor.second) << parameter;
+    }
+    // Without the file a model can be planned, with the names that it has.
+    std::filesystem::remove(folder + "/weights.bin");
+    ExternalDataResolver missing(folder, false, /*allow_missing=*/true);
+    EXPECT_TRUE(RestorePyTorchParameters(planned, missing).ok());
+  }
+}
+
+TEST(PyTorchParameters, ModelsOfOthersAreLeftAlone) {
+  absl::StatusOr<onnx::ModelProto> model = ReadModel(kFolder + "bert-torchscript.onnx");
+  ASSERT_TRUE(model.ok());
+  model->set_producer_name("another");
+  const std::string before = model->SerializeAsString();
+  ExternalDataResolver external(kFolder, false, false);
+  ASSERT_TRUE(RestorePyTorchParameters(*model, external).ok());
+  EXPECT_TRUE(model->SerializeAsString() == before);
+}
 
 TEST(PyTorchParameters, SharedWeightsHaveBothNames) {
   EXPECT_THAT(Restore("gpt2-torchscript").parameters.tied,
