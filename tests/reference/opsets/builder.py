@@ -105,6 +105,15 @@ class Builder:
             return self.node("TopK", x, outputs=2, k=k, axis=axis)
         return self.node("TopK", x, self.ints(k), outputs=2, axis=axis)
 
+    def resize(self, x, scales, mode):
+        scales = numpy.array(scales, numpy.float32)
+        if self.opset < 9:
+            return self.node("Upsample", x, scales=scales.tolist(), mode=mode)
+        if self.opset < 11:
+            return self.node("Upsample" if self.opset < 10 else "Resize", x, self.constant(scales), mode=mode)
+        region = self.constant(numpy.zeros(0, numpy.float32)) if self.opset < 13 else ""
+        return self.node("Resize", x, region, self.constant(scales), mode=mode)
+
     def gelu(self, x):
         if self.opset >= 20:
             return self.node("Gelu", x)

@@ -205,6 +205,47 @@ def modern(b):
     b.output(b.node("Add", x, b.node("MatMul", h, b.weight(8, width))))
 
 
+def scale(b):
+    """Images made larger and smaller, and continued beyond their edges."""
+    x = b.input("x", b.floats(SAMPLES, 2, 4, 5))
+    for mode in ("nearest", "linear"):
+        b.output(b.resize(x, [1, 1, 2, 1.5], mode))
+        b.output(b.resize(x, [1, 1, 3, 2], mode))
+        if b.opset >= 10:
+            b.output(b.resize(x, [1, 1, 0.5, 0.7], mode))
+            b.output(b.resize(x, [1, 1, 0.6, 2], mode))
+    if b.opset >= 11:
+        shape = b.node("Concat", b.slice(b.node("Shape", x), [0], [2], [0]), b.ints(3, 7), axis=0)
+        empty = [b.constant(numpy.zeros(0, numpy.float32))] * 2 if b.opset < 13 else ["", ""]
+        b.output(b.node("Resize", x, *empty, shape, mode="linear"))
+        b.output(b.node("Resize", x, *empty, shape, mode="cubic", coordinate_transformation_mode="align_corners"))
+    for mode in ("reflect", "edge"):
+        b.output(b.node("Pad", x, pads=[0, 0, 1, 2, 0, 0, 2, 1], mode=mode) if b.opset < 11 else
+                 b.node("Pad", x, b.ints(0, 0, 1, 2, 0, 0, 2, 1), mode=mode))
+
+
+def quantised(b):
+    """A layer in integers: one scale, one a column since opset 13, one for every two rows of a column since 21."""
+    x = b.input("x", b.floats(SAMPLES, 8))
+    scale, zero = b.scalar(2 / 255), b.scalar(128, numpy.uint8)
+    rounded = b.node("QuantizeLinear", x, scale, zero)
+    whole = b.constant(b.random.integers(-100, 100, (8, 6)).astype(numpy.int8))
+    weight_scale, weight_zero = b.scalar(0.01), b.scalar(3, numpy.int8)
+    weights = b.node("DequantizeLinear", whole, weight_scale, weight_zero)
+    b.output(b.node("MatMul", b.node("DequantizeLinear", rounded, scale, zero), weights))
+    b.output(b.node("Cast", b.node("MatMulInteger", rounded, whole, zero), to=TensorProto.FLOAT))
+    result_scale, result_zero = b.scalar(0.05), b.scalar(100, numpy.uint8)
+    product = b.node("QLinearMatMul", rounded, scale, zero, whole, weight_scale, weight_zero, result_scale, result_zero)
+    b.output(b.node("DequantizeLinear", product, result_scale, result_zero))
+    if b.opset >= 13:
+        columns = b.constant(b.floats(6, low=0.005, high=0.02))
+        weights = b.node("DequantizeLinear", whole, columns, axis=1)
+        b.output(b.node("MatMul", x, weights))
+    if b.opset >= 21:
+        blocks = b.constant(b.floats(4, 6, low=0.005, high=0.02))
+        b.output(b.node("MatMul", x, b.node("DequantizeLinear", whole, blocks, axis=0, block_size=2)))
+
+
 def recurrent(b):
     """Sequence models over [steps, N, width]: both directions, backwards, gates of their own kind."""
     steps, width, hidden = 3, 4, 5
@@ -232,6 +273,8 @@ MODELS = {
     "block": (block, 7),
     "shapes": (shapes, 7),
     "cnn": (cnn, 7),
+    "scale": (scale, 7),
+    "quantised": (quantised, 10),
     "recurrent": (recurrent, 7),
     "modern": (modern, 23),
 }
