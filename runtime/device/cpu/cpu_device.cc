@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 #include "runtime/device/cpu/kernel_registry.h"
+#include "runtime/device/cpu/widened_kernel.h"
 #include "runtime/device/host_device.h"
 
 namespace pipec {
@@ -36,7 +37,12 @@ class CpuDevice : public HostDevice {
                                                    " of domain '", spec.domain, "' (node '", spec.name,
                                                    "')"));
     }
-    return prepare(spec);
+    absl::StatusOr<std::unique_ptr<Kernel>> kernel = prepare(spec);
+    // Few kernels take float16 and bfloat16 themselves: those that only move or convert.
+    if (absl::IsUnimplemented(kernel.status()) && cpu::HasSmallFloats(spec)) {
+      return cpu::MakeWidenedKernel(spec, prepare);
+    }
+    return kernel;
   }
 
  private:
