@@ -54,6 +54,7 @@ const KernelRegistry& Kernels() {
     RegisterQuantizeKernels(*registry);
     RegisterQuantizedProductKernels(*registry);
     RegisterQuantizedConvolutionKernels(*registry);
+    RegisterEinsumKernels(*registry);
     return registry;
   }();
   return *kernels;
