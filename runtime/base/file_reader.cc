@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -52,7 +54,10 @@ absl::Status FileReader::Read(int64_t offset, int64_t length,
     const int64_t wanted = std::min(kPiece, end - offset);
     int64_t filled = 0;
     while (filled < wanted) {
-      const ssize_t got = pread(fd_, buffer_.get() + filled, wanted - filled, offset + filled);
+      const int64_t hole = HoleAt(offset + filled, wanted - filled);
+      if (hole > 0) std::memset(buffer_.get() + filled, 0, hole);
+      const ssize_t got =
+          hole > 0 ? hole : pread(fd_, buffer_.get() + filled, wanted - filled, offset + filled);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot read '", path_, "'"));
       if (got == 0) {
@@ -65,6 +70,21 @@ absl::Status FileReader::Read(int64_t offset, int64_t length,
     offset += wanted;
   }
   return absl::OkStatus();
+}
+
+// Zeros without a place on the disk: read like all others, each would cost the kernel a page of memory.
+int64_t FileReader::HoleAt(int64_t offset, int64_t most) {
+  if (offset < data_begin_ || offset >= data_end_) {
+    data_begin_ = lseek(fd_, offset, SEEK_DATA);
+    data_end_ = data_begin_ < 0 ? -1 : lseek(fd_, data_begin_, SEEK_HOLE);
+    if (data_end_ < 0) {
+      // No data up to the end, or a file system that does not tell.
+      const bool none = errno == ENXIO;
+      data_begin_ = none ? std::max(bytes_, offset) : 0;
+      data_end_ = std::numeric_limits<int64_t>::max();
+    }
+  }
+  return std::min(std::max<int64_t>(data_begin_ - offset, 0), most);
 }
 
 absl::StatusOr<FileReader*> FileSequence::Open(const std::string& path) {

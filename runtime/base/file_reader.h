@@ -34,9 +34,13 @@ class FileReader {
  private:
   FileReader(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
 
+  // How many of the next `most` bytes lie in a hole of the file; 0: none, or not known.
+  int64_t HoleAt(int64_t offset, int64_t most);
+
   std::string path_;
   int fd_;
   int64_t bytes_ = 0;
+  int64_t data_begin_ = 0, data_end_ = 0;  // the next piece of the file that is no hole
   int64_t modified_ns_ = 0;
   std::unique_ptr<char[]> buffer_;
 };

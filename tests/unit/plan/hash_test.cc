@@ -1,5 +1,7 @@
 #include "runtime/plan/hash.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -30,6 +32,32 @@ TEST(Hash, OfASliceIsThatOfItsBytes) {
     EXPECT_EQ(*hash, HashBytes(contents.substr(offset, length)));
   }
   EXPECT_EQ(HashSlice(*file, 10, contents.size()).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// Holes are zeros, wherever they begin and end, also at the end of the file.
+TEST(Hash, OfHolesIsThatOfZeros) {
+  const std::string path = testing::ScratchPath("holes");
+  std::string contents(5'000'000, '\0');
+  std::ofstream file(path, std::ios::binary);
+  for (const int64_t at : {3, 70'000, 1'000'001, 1'300'000}) {
+    const std::string data(9000, static_cast<char>(at % 251));
+    contents.replace(at, data.size(), data);
+    file.seekp(at);
+    file << data;
+  }
+  file.close();
+  std::filesystem::resize_file(path, contents.size());
+  auto reader = FileReader::Open(path);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  for (const size_t offset : {0, 4, 8191, 69'999, 500'000, 1'309'005, 4'999'999}) {
+    for (const size_t length : {1, 4096, 400'001, 5'000'000}) {
+      const size_t clipped = std::min(length, contents.size() - offset);
+      auto hash = HashSlice(*reader, offset, clipped);
+      ASSERT_TRUE(hash.ok()) << hash.status();
+      EXPECT_EQ(*hash, HashBytes(contents.substr(offset, clipped))) << offset << " " << clipped;
+    }
+  }
+  EXPECT_EQ(HashSlice(*reader, 4'999'999, 2).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(Hash, OnlyOfRegularFiles) {
