@@ -9,7 +9,7 @@ constexpr Level kModel = Level::kModel, kTraining = Level::kTraining, kStaged = 
 
 constexpr PassInfo kPasses[] = {
     {"widen-small-floats", WidenSmallFloats, kModel, kModel, false,
-     "first: casts that it makes idle go with the identities, and constants in 16 bits would not fold"},
+     "first: casts that it makes idle go with the identities, and what folds is then computed in float32"},
     {"eliminate-identity", EliminateIdentity, kModel, kModel, false,
      "before all others: so that no later pattern has to look through an Identity"},
     {"fold-constants", FoldConstants, kModel, kModel, false,

@@ -9,8 +9,8 @@
 // results are nearer to exact ones than the model's own. Constants are those of the model. Masks such as
 // -65504, the least float16, mask in float32 as well; what float16 makes infinite stays finite.
 //
-// Level model. First in the table: casts that lead nowhere now are for eliminate-identity, and constants in
-// 16 bits would not fold, as nothing computes in these types.
+// Level model. First in the table: casts that lead nowhere now are for eliminate-identity, and what folds is
+// then computed in float32.
 #include <memory>
 #include <string>
 #include <utility>
