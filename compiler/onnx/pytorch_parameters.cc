@@ -32,7 +32,9 @@ bool FitsInMemory(const onnx::GraphProto& graph) {
 void NoteUnnamed(const onnx::GraphProto& graph, PyTorchParameters& result) {
   std::vector<std::string> names;
   for (const auto& proto : graph.initializer()) {
-    if (absl::StartsWith(proto.name(), "onnx::") && proto.dims_size() > 0) names.push_back(proto.name());
+    const absl::StatusOr<TensorType> type = TypeOf(proto);
+    const bool may_learn = type.ok() && IsFloat(type->dtype) && !type->shape.empty();
+    if (may_learn && absl::StartsWith(proto.name(), "onnx::")) names.push_back(proto.name());
   }
   if (names.empty()) return;
   const size_t count = names.size();

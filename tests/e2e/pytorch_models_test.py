@@ -14,6 +14,7 @@ FOLDED = {"resnet-torchscript", "resnet-dynamo"}
 # Models that do not train as a whole yet, and the op that pipec then names. A row goes when its op gets a gradient.
 NO_GRADIENT = {
     "lstm-torchscript": "LSTM", "lstm-dynamo": "LSTM",
+    "nested-torchscript": "RNN", "nested-dynamo": "GRU",
     "vit-torchscript": "Conv", "vit-dynamo": "Conv",
     "resnet-torchscript": "GlobalAveragePool", "resnet-dynamo": "Conv",
     "resnet-torchscript-train": "GlobalAveragePool", "resnet-dynamo-train": "BatchNormalization",
@@ -99,7 +100,7 @@ class PyTorchModels(Case):
 
     def test_both_exporters_train_alike(self):
         """The same data, rate and steps: the same parameters, whatever the exporter did to them."""
-        for name in ("gpt2", "llama", "bert", "vit", "lstm"):
+        for name in ("gpt2", "llama", "bert", "vit", "lstm", "nested"):
             runs = {}
             for exporter in ("torchscript", "dynamo"):
                 runs[exporter] = self.train_steps(f"{name}-{exporter}", 3, "--lr=0.1", optimizer="momentum")

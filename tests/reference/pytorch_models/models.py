@@ -1,4 +1,4 @@
-"""The models: six architectures as their users build them, at sizes of a few kilobytes, with seeded random weights."""
+"""The models: six architectures as their users build them, and one with difficult names, at sizes of a few kilobytes, with seeded random weights."""
 
 import torch
 import transformers
@@ -17,6 +17,40 @@ class LstmClassifier(nn.Module):
     def forward(self, input_ids):
         states, _ = self.lstm(self.embedding(input_ids))
         return self.classifier(states[:, -1])
+
+
+class Block(nn.Module):
+    def __init__(self, bias):
+        super().__init__()
+        self.layer = nn.ModuleList([nn.Linear(4, 4, bias=bias)])
+        self.fc = nn.Linear(4, 4, bias=bias)
+
+    def forward(self, x):
+        return self.fc(self.layer[0](x))
+
+
+class Nested(nn.Module):
+    """What makes names hard: lists in lists, a list of its module's own name, parameters without a module, a buffer, GRU, RNN."""
+
+    def __init__(self):
+        super().__init__()
+        self.seq = nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4, bias=False)), nn.Tanh(), nn.Linear(4, 4, bias=False))
+        self.blocks = nn.ModuleList([nn.ModuleList([Block(True), Block(False)])])
+        self.layer = Block(True)
+        self.named = nn.ModuleDict({"a": nn.Linear(4, 4)})
+        self.scale = nn.Parameter(torch.randn(4))
+        self.register_buffer("table", torch.randn(3, 4))
+        self.gru = nn.GRU(4, 6, num_layers=2, bidirectional=True, bias=False)
+        self.rnn = nn.RNN(12, 4)
+        self.classifier = nn.Linear(4, 3)
+
+    def forward(self, x):
+        x = self.seq(x)
+        for blocks in self.blocks:
+            for block in blocks:
+                x = block(x)
+        x = self.named["a"](self.layer(x)) * self.scale + self.table
+        return self.classifier(self.rnn(self.gru(x.transpose(0, 1))[0])[0]).transpose(0, 1)
 
 
 class Gpt2(transformers.GPT2LMHeadModel):
@@ -60,7 +94,8 @@ def resnet():
         embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic", num_labels=5))
 
 
-ARCHITECTURES = {"gpt2": gpt2, "llama": llama, "bert": bert, "vit": vit, "resnet": resnet, "lstm": LstmClassifier}
+ARCHITECTURES = {"gpt2": gpt2, "llama": llama, "bert": bert, "vit": vit, "resnet": resnet, "lstm": LstmClassifier,
+                 "nested": Nested}
 
 
 def build(name, fresh=False):
@@ -84,6 +119,8 @@ def inputs(name):
     tokens = torch.randint(0, VOCABULARY, (BATCH, SEQUENCE), generator=generator)
     if name in ("vit", "resnet"):
         return {"pixel_values": torch.randn(BATCH, 3, 16, 16, generator=generator)}
+    if name == "nested":
+        return {"x": torch.randn(BATCH, 3, 4, generator=generator)}
     if name == "lstm":
         return {"input_ids": tokens}
     mask = torch.ones_like(tokens)
