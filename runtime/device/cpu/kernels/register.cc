@@ -55,6 +55,8 @@ const KernelRegistry& Kernels() {
     RegisterQuantizedProductKernels(*registry);
     RegisterQuantizedConvolutionKernels(*registry);
     RegisterEinsumKernels(*registry);
+    RegisterGridSampleKernels(*registry);
+    RegisterMaxUnpoolKernels(*registry);
     return registry;
   }();
   return *kernels;

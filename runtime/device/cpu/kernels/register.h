@@ -66,6 +66,8 @@ void RegisterPoolKernels(KernelRegistry& registry);
 void RegisterBatchNormalizationKernels(KernelRegistry& registry);
 void RegisterNormalizationKernels(KernelRegistry& registry);
 void RegisterResizeKernels(KernelRegistry& registry);
+void RegisterGridSampleKernels(KernelRegistry& registry);
+void RegisterMaxUnpoolKernels(KernelRegistry& registry);
 
 // Recurrent layers.
 void RegisterRecurrentKernels(KernelRegistry& registry);
