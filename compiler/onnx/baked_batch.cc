@@ -68,12 +68,13 @@ std::string Join(const std::vector<int64_t>& numbers) {
 
 }  // namespace
 
-BakedBatch::BakedBatch(int64_t samples, const BatchRecord* exported)
-    : samples_(samples), exported_(exported) {}
+BakedBatch::BakedBatch(int64_t samples, const BatchRecord* exported, absl::flat_hash_set<std::string> shared)
+    : samples_(samples), exported_(exported), shared_(std::move(shared)) {}
 
-void BakedBatch::Bind(int64_t samples, int64_t written) {
+void BakedBatch::Bind(int64_t samples, int64_t written, std::vector<std::string> alike) {
   samples_ = record_.samples = samples;
   written_ = written;
+  alike_ = std::move(alike);
 }
 
 std::string BakedBatch::Samples() const {

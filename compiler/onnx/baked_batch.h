@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "compiler/onnx/batch_record.h"
 
@@ -27,13 +28,17 @@ namespace pipec {
 class BakedBatch {
  public:
   // Binds the batch to `samples`; 0: to what options and model say. `exported` (kept by the caller) is the
-  // record to compare with; null: nothing is compared.
-  explicit BakedBatch(int64_t samples = 0, const BatchRecord* exported = nullptr);
+  // record to compare with; null: nothing is compared. Inputs in `shared` have no batch, whatever their first
+  // axis.
+  explicit BakedBatch(int64_t samples = 0, const BatchRecord* exported = nullptr,
+                      absl::flat_hash_set<std::string> shared = {});
 
   int64_t wanted_samples() const { return samples_; }
+  const absl::flat_hash_set<std::string>& shared() const { return shared_; }
   // From here on the batch is known; `written` is the one that the model's inputs give as a number, 0 if none
-  // does.
-  void Bind(int64_t samples, int64_t written);
+  // does; `alike` are the inputs that count as batched because they have that number too.
+  void Bind(int64_t samples, int64_t written, std::vector<std::string> alike);
+  const std::vector<std::string>& alike() const { return alike_; }
   int64_t samples() const { return samples_; }
   int64_t written() const { return written_; }
 
@@ -69,6 +74,8 @@ class BakedBatch {
 
   int64_t samples_, written_ = 0;
   const BatchRecord* exported_;
+  absl::flat_hash_set<std::string> shared_;
+  std::vector<std::string> alike_;
   BatchRecord record_;
   bool recording_ = false, misfit_ = false, doubtful_ = false;
   std::vector<int64_t> candidates_;

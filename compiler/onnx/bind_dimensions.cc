@@ -154,7 +154,8 @@ absl::Status CheckDims(const Symbols& symbols, const ImportOptions& options) {
 
 absl::StatusOr<BoundInputs> BindDimensions(const onnx::GraphProto& graph,
                                            const absl::flat_hash_set<std::string>& initializers,
-                                           const ImportOptions& options, int64_t samples) {
+                                           const ImportOptions& options, int64_t samples,
+                                           const absl::flat_hash_set<std::string>& shared) {
   ASSIGN_OR_RETURN(const std::vector<Input> inputs, DataInputs(graph, initializers, options));
   const Symbols symbols = CollectSymbols(inputs);
   RETURN_IF_ERROR(CheckDims(symbols, options));
@@ -178,7 +179,8 @@ absl::StatusOr<BoundInputs> BindDimensions(const onnx::GraphProto& graph,
                                                    ", which is not supported"));
     }
     // An input without elements has no samples to count.
-    bound.batched = batch.samples > 0 && batch.IsOn(input, symbols, options);
+    bound.batched = batch.samples > 0 && !shared.contains(bound.name) && batch.IsOn(input, symbols, options);
+    if (bound.batched && batch.written > 0 && &input != decides) result.alike.push_back(bound.name);
     for (int axis = 0; axis < input.shape->dim_size(); ++axis) {
       const auto& dim = input.shape->dim(axis);
       const std::string symbol = dim.has_dim_value() ? "" : Symbol(input, axis);

@@ -21,16 +21,18 @@ struct BoundInput {
 struct BoundInputs {
   int64_t microbatch_size = 1;
   int64_t written = 0;             // the batch that the inputs give as a number; 0 if it is symbolic
+  std::vector<std::string> alike;  // batched for no other reason than that they have that number too
   std::vector<BoundInput> inputs;  // in the model's order, without those in `initializers`
 };
 
 // A symbolic axis 0 is the batch, unless its name also stands on another axis; inputs with a number there
 // have none then, whatever the number. Of a model without such an axis the batch is axis 0 of the first
 // input, and of every other input that has the same number there. `samples` is what the batch is bound to; 0:
-// what options say, else the model's own number, else 1. Errors: InvalidArgument naming input, axis,
-// dimension, and the flag.
+// what options say, else the model's own number, else 1. Inputs in `shared` have no batch. Errors:
+// InvalidArgument naming input, axis, dimension, and the flag.
 absl::StatusOr<BoundInputs> BindDimensions(const onnx::GraphProto& graph,
                                            const absl::flat_hash_set<std::string>& initializers,
-                                           const ImportOptions& options, int64_t samples = 0);
+                                           const ImportOptions& options, int64_t samples = 0,
+                                           const absl::flat_hash_set<std::string>& shared = {});
 
 }  // namespace pipec

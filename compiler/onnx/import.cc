@@ -148,8 +148,8 @@ absl::Status Build(onnx::ModelProto& model, const std::string& path, const Impor
   for (const auto& proto : graph.initializer()) initializers.insert(proto.name());
   for (const auto& proto : graph.sparse_initializer()) initializers.insert(proto.values().name());
   ASSIGN_OR_RETURN(const BoundInputs bound,
-                   BindDimensions(graph, initializers, options, batch.wanted_samples()));
-  batch.Bind(bound.microbatch_size, bound.written);
+                   BindDimensions(graph, initializers, options, batch.wanted_samples(), batch.shared()));
+  batch.Bind(bound.microbatch_size, bound.written, bound.alike);
   Scope scope;
   RETURN_IF_ERROR(AddInputs(bound, options, module, scope));
   Initializers reader(model, std::move(external), module.graph);

@@ -75,12 +75,14 @@ int MetByAnother(const Node& node) {
   return -1;
 }
 
-// Samples picked by number, or every sample's indices into every sample's data.
+// Samples picked by number, or every sample's indices into every sample's data. Of an axis that several
+// entries of a sample share ([B*T]) the indices may well be computed so that each sample reads its own.
 int Gathered(const Node& node) {
   const Value *data = node.input(0), *indices = node.input(1);
   if (data->batch_axis < 0) return -1;
   const int64_t axis = NormalizeAxis(node.attributes.Int("axis", 0), data->type.shape.size());
-  return data->batch_axis == axis || indices->batch_axis >= 0 ? 0 : -1;
+  if (data->batch_axis != axis) return indices->batch_axis >= 0 ? 0 : -1;
+  return data->type.shape[axis] == SamplesOf(node.graph()) ? 0 : -1;
 }
 
 }  // namespace

@@ -83,7 +83,11 @@ class BadModels(Case):
         self.compile(path, "--batch=10", "--microbatches=5")
 
     def test_batch_that_is_not_the_models(self):
-        self.refuses(self.write("model.onnxtxt", mlp(batch="4")), "--batch=12", "--microbatches=4", names=["4"])
+        """Written for 4 samples, two in a row: that cannot be said of 3."""
+        path = self.write("model.onnxtxt", model_text(
+            ["float[4,8] x"], ["float[4,8] y"], [Weights().tensor("w", 8, 8), "int64[2] pairs = {2, 16}", "int64[2] back = {4, 8}"],
+            ["p = Reshape(x, pairs)", "b = Reshape(p, back)", "y = MatMul(b, w)"]))
+        self.refuses(path, "--batch=12", "--microbatches=4", names=["Reshape", "axis 0", "batch of 4", "3 sample"])
 
     def test_interleaved_microbatches_name_the_nearest(self):
         path = self.write("model.onnxtxt", mlp(layers=12))

@@ -177,6 +177,19 @@ TEST(BakedBatch, InputsAreBatchedBySymbolNotBySize) {
   }
 }
 
+// Where no symbol says what the batch is, what fits does.
+TEST(BakedBatch, AnInputThatHasTheNumberByAccidentIsFound) {
+  const std::string graph =
+      "g (float[4,3] x, float[4,3] b, float[3,4] w, float[4,5] v) => (y) "
+      "{ s = Add(x, b) h = MatMul(s, w) y = MatMul(h, v) }";
+  auto module = Import(Text(graph), Cut(2, 2));
+  EXPECT_EQ(module->graph.outputs[0]->type.shape, Shape({2, 5}));
+  EXPECT_EQ(module->graph.FindValue("b")->batch_axis, 0);
+  EXPECT_EQ(module->graph.FindValue("v")->batch_axis, -1);
+  EXPECT_EQ(module->graph.FindValue("v")->type.shape, Shape({4, 5}));
+  EXPECT_THAT(module->notes.back(), HasSubstr("'v'"));
+}
+
 TEST(BakedBatch, ABatchElsewhereThanInFrontIsExplained) {
   EXPECT_THAT(Result("g (float[N,3] x, float[2,N,3] h) => (y) { y = Add(x, h) }", Cut(2, 4)),
               AllOf(HasSubstr("'N'"), HasSubstr("axis 0 of every input"), HasSubstr("axis 1")));
