@@ -117,7 +117,7 @@ absl::StatusOr<RankMemory> PlanRank(const Module& module, int rank, RankPrograms
   SlotAllocator slots(module, rank);
   std::vector<MemoryItem> items;
   for (const Storage& storage : storages) {
-    Buffer buffer{storage.values[0]->name(), KindOf(storage, memory.programs), storage.bytes()};
+    Buffer buffer{storage.named->name(), KindOf(storage, memory.programs), storage.bytes};
     MemoryItem item{0, axis.end};
     const bool once_a_step = OnceAStep(storage, memory.programs);
     if (!storage.keeps && (storage.local() || once_a_step)) {

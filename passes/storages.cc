@@ -1,6 +1,7 @@
 #include "passes/storages.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -32,7 +33,7 @@ class Builder {
     auto [it, added] = ids_.emplace(value, static_cast<int>(parents_.size()));
     if (added) {
       parents_.push_back(it->second);
-      storages_.emplace_back().values.push_back(value);
+      storages_.push_back({.values = {value}, .named = value, .bytes = value->type.bytes()});
     }
     int id = it->second;
     while (parents_[id] != id) id = parents_[id] = parents_[parents_[id]];
@@ -43,9 +44,12 @@ class Builder {
     const int from = Find(result), to = Find(operand);
     if (from == to) return;
     parents_[from] = to;
-    std::vector<const Value*>& values = storages_[from].values;
-    storages_[to].values.insert(storages_[to].values.end(), values.begin(), values.end());
-    values.clear();
+    storages_[to].bytes = std::max(storages_[to].bytes, storages_[from].bytes);
+    // The fewer go to the more: a long chain of results, each in place of the one before, stays cheap.
+    std::vector<const Value*>& kept = storages_[to].values;
+    std::vector<const Value*> moved = std::move(storages_[from].values);
+    if (moved.size() > kept.size()) std::swap(moved, kept);
+    kept.insert(kept.end(), moved.begin(), moved.end());
   }
 
   void UniteNode(const Node& node) {
@@ -133,7 +137,7 @@ class Builder {
       const Storage& old = storages_[Find(operand)];
       const Storage& fresh = storages_[Find(result)];
       if (read_otherwise || !old.local() || old.accesses[0].last != j || fresh.keeps || fresh.input ||
-          fresh.accesses[0].program != p || fresh.accesses[0].first != j || old.bytes() != fresh.bytes()) {
+          fresh.accesses[0].program != p || fresh.accesses[0].first != j || old.bytes != fresh.bytes) {
         continue;
       }
       const int first = old.accesses[0].first;
@@ -151,12 +155,6 @@ class Builder {
 };
 
 }  // namespace
-
-int64_t Storage::bytes() const {
-  int64_t bytes = 0;
-  for (const Value* value : values) bytes = std::max(bytes, value->type.bytes());
-  return bytes;
-}
 
 std::vector<const Value*> DeliveredOutputs(const Module& module, int rank) {
   std::vector<const Value*> outputs;

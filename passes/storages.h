@@ -18,7 +18,9 @@ struct StorageAccess {
 // Values that lie in the same bytes: views, messages within the rank, accumulators and parameters with what
 // updates them, results in place of an operand that dies there.
 struct Storage {
-  std::vector<const Value*> values;
+  std::vector<const Value*> values;      // in no particular order
+  const Value* named = nullptr;          // the one of them after which the buffer is called
+  int64_t bytes = 0;                     // of one microbatch: the largest of the values
   std::vector<StorageAccess> accesses;   // by program, ascending
   std::vector<const Message*> sent;      // to another rank
   std::vector<const Message*> received;  // from another rank
@@ -31,7 +33,6 @@ struct Storage {
   bool local() const {
     return !keeps && !input && !output && sent.empty() && received.empty() && accesses.size() <= 1;
   }
-  int64_t bytes() const;  // of one microbatch
 };
 
 // Outputs of the model that the rank makes, for the driver to read; none in training.
