@@ -1,6 +1,7 @@
 #include "compiler/onnx/inference_guards.h"
 
-#include <set>
+#include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -45,17 +46,25 @@ absl::Status CheckEinsum(const NodeSpec& spec) {
   if (terms.size() != spec.inputs.size()) {
     return refuse(absl::StrCat("has ", terms.size(), " terms for ", spec.inputs.size(), " operands"));
   }
-  std::set<char> known;
+  std::map<char, int64_t> known;  // letter -> size of its axes
   int64_t ellipsis_axes = -1;
   for (size_t k = 0; k < terms.size(); ++k) {
     std::string letters;
     if (!letters_of(terms[k], letters)) return refuse("is not made of letters and '...'");
-    known.insert(letters.begin(), letters.end());
     const int64_t rank = spec.inputs[k] ? spec.inputs[k]->type.shape.size() : 0;
     const int64_t rest = rank - static_cast<int64_t>(letters.size());
     const bool has_ellipsis = letters.size() != terms[k].size();
     if (has_ellipsis ? rest < 0 : rest != 0) {
       return refuse(absl::StrCat("has the term '", terms[k], "' for an operand with ", rank, " axes"));
+    }
+    const int64_t dots = has_ellipsis ? static_cast<int64_t>(terms[k].find(kEllipsis)) : rank;
+    for (int64_t i = 0; i < static_cast<int64_t>(letters.size()); ++i) {
+      const int64_t size = spec.inputs[k]->type.shape[i < dots ? i : i + rest];
+      int64_t& of_letter = known.try_emplace(letters[i], size).first->second;
+      if (size != of_letter && size != 1 && of_letter != 1) {
+        return refuse(absl::StrCat("has '", std::string(1, letters[i]), "' for ", of_letter, " and ", size));
+      }
+      of_letter = std::max(of_letter, size);
     }
     if (!has_ellipsis) continue;
     if (ellipsis_axes >= 0 && rest != ellipsis_axes) return refuse("has '...' for different numbers of axes");
@@ -97,6 +106,32 @@ absl::Status CheckGroups(const NodeSpec& spec) {
                                                  ToString(spec.inputs[1]->type)));
 }
 
+// Weights W [directions, gates x hidden_size, inputs], R [directions, gates x hidden_size, hidden_size].
+absl::Status CheckRecurrent(const NodeSpec& spec) {
+  const std::string direction = spec.attributes.String("direction", "forward");
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional") {
+    return absl::InvalidArgumentError(absl::StrCat("direction '", direction, "' is not known"));
+  }
+  const int64_t gates = spec.op == "LSTM" ? 4 : spec.op == "GRU" ? 3 : 1;
+  const Shape& w = spec.inputs[1]->type.shape;
+  const Shape& r = spec.inputs[2]->type.shape;
+  const int64_t hidden = spec.attributes.Int("hidden_size", r.size() == 3 ? r[2] : 0);
+  const int64_t directions = direction == "bidirectional" ? 2 : 1;
+  if (w.size() == 3 && r.size() == 3 && hidden > 0 && r[2] == hidden && r[1] / gates == hidden &&
+      r[1] % gates == 0 && w[1] == r[1] && w[0] == directions && r[0] == directions) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("hidden_size ", hidden, " and direction '", direction,
+                                                 "' do not fit weights ", ToString(spec.inputs[1]->type),
+                                                 " and ", ToString(spec.inputs[2]->type)));
+}
+
+absl::Status CheckLrn(const NodeSpec& spec) {
+  const int64_t size = spec.attributes.Int("size", 1);
+  return size >= 1 ? absl::OkStatus()
+                   : absl::InvalidArgumentError(absl::StrCat("size ", size, " is below 1"));
+}
+
 }  // namespace
 
 absl::Status CheckBeforeInference(const NodeSpec& spec, int outputs) {
@@ -107,6 +142,8 @@ absl::Status CheckBeforeInference(const NodeSpec& spec, int outputs) {
   if (!spec.domain.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(CheckAxis(spec));
   if (spec.op == "Conv" || spec.op == "ConvTranspose") return CheckGroups(spec);
+  if (spec.op == "LSTM" || spec.op == "GRU" || spec.op == "RNN") return CheckRecurrent(spec);
+  if (spec.op == "LRN") return CheckLrn(spec);
   if (spec.op == "Split") return CheckSplit(spec, outputs);
   if (spec.op == "Einsum") return CheckEinsum(spec);
   return absl::OkStatus();

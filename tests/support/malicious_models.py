@@ -13,8 +13,9 @@ import sys
 
 from onnx_wire import (BOOL, FLOAT, INT64, STRING, attribute, blob, blobs, function, graph, int64s, model, node, number, numbers,
                        tensor, tensor_type, value, varint)
+from malicious_words import WORDS
 
-# name, suffix of the file, its bytes, words of the error, further flags of pipec
+# name, suffix of the file, its bytes, words of the error (None: there is none), further flags of pipec
 Model = collections.namedtuple("Model", "name suffix content words flags", defaults=[()])
 
 BIG = 2**62
@@ -151,7 +152,7 @@ def types():
     for name, dims, words in (("negative", [-1, 4], "negative"), ("huge", [1, BIG], "more than 16 TiB"), ("axes", [1] * 100_000, "axes"),
                               ("overflow", [2**33, 2**33], "more than 16 TiB"), ("batch", [2**40, 1], "is above"),
                               ("overflow-before-zero", [BIG, BIG, 0], "more than 16 TiB")):
-        yield nodes(f"input-{name}", words, relu(), inputs=[value("x", dims)], outputs=[value("y", [1])])
+        yield nodes(f"input-{name}", words, relu(), inputs=[value("x", dims)], outputs=[blob(1, "y")])
     for code in (0, STRING, 77, 257, -1, 2**31 - 1):
         yield nodes(f"input-type-{code}", "element type", relu(), inputs=[value("x", [2, 4], code)])
     yield nodes("input-without-type", "is not a tensor", relu(), inputs=[blob(1, "x")])
@@ -278,9 +279,9 @@ def growth():
              "int64[2] r = {8, 1}, int64[2] q = {1, 8}, int64[3] s = {4611686018427387, 8, 8}")
     yield op("triangle", "", "t = ConstantOfShape (s)  y = Trilu (t)", huge)
     steps = "  ".join(f"v{i + 1} = Concat <axis = 0> (v{i}, v{i})" for i in range(60))
-    yield op("concat-chain", "more than 16 TiB", f"v0 = Identity (x)  {steps}  y = Identity (v60)")
+    yield op("concat-chain", "negative dimension", f"v0 = Identity (x)  {steps}  y = Identity (v60)")
     steps = "  ".join(f"v{i + 1} = Concat <axis = 0> (v{i}, v{i})" for i in range(28))
-    yield op("concat-constants", "memory", f"v0 = Relu (c)  {steps}  s = ReduceSum (v28)  y = Add (x, s)", "float[1024] c = {" + ",".join(["1"] * 1024) + "}")
+    yield op("concat-constants", "negative dimension", f"v0 = Relu (c)  {steps}  s = ReduceSum (v28)  y = Add (x, s)", "float[1024] c = {" + ",".join(["1"] * 1024) + "}")
     fills = "  ".join(f"v{i + 1} = Add (v{i}, v{i})" for i in range(3000))
     yield op("fold-long", "", f"v0 = ConstantOfShape (s)  {fills}  y = Add (v3000, q)", "int64[1] s = {4000000}, float[1] q = {0}")
     keeps = "  ".join(f"v{i} = ConstantOfShape (s)  w{i} = Add (x, v{i})" for i in range(2000))
@@ -358,6 +359,7 @@ def arithmetic():
 def all_models():
     """Every model, names unique."""
     made = [m for group in (syntax, text_syntax, tensors, types, names, counts, functions, control_flow, growth, arithmetic) for m in group()]
+    made = [m if m.words else m._replace(words=WORDS[m.name]) for m in made]
     assert len({m.name for m in made}) == len(made), collections.Counter(m.name for m in made).most_common(1)
     return made
 
