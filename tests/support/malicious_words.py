@@ -127,7 +127,7 @@ WORDS = {
     "math-einsum-ii--ij": "equation 'ii->ij' has 1 terms for 2 operands",
     "math-einsum-ij--kk": "equation 'ij->kk' has 1 terms for 2 operands",
     "math-einsum-i-j---": "has the term 'i'",
-    "math-einsum-ij------------------": "has more than one arrow",
+    "math-einsum-ij------------------": "terms for 2 operands",
     "math-einsum-a1b-b2--a": "equation 'a1b,b2->a' is not made of letters and",
     "math-lstm-hidden-0": "hidden_size",
     "math-lstm-hidden--1": "hidden_size",
