@@ -6,10 +6,9 @@
 // second import must be as large as in the first times samples / exported, and elsewhere the same. Where a
 // node does not give that, a number in the model stands for the batch:
 //
-//   Reshape(x [8,16,16], [8,256])    ->  Reshape(x [2,16,16], [2,256])      8 is the batch: entry 0 holds
-//   sample after sample Expand, Resize, AffineGrid, MaxUnpool                                   likewise, the
-//   entry on the batch axis Add(x [8,T], positions [8,T])    ->  Add(x [2,T], positions [2,T])      if the
-//   rows of `positions` are equal
+//   Reshape(x [8,16,16], [8,256])  ->  Reshape(x [2,16,16], [2,256])   entry 0 holds sample after sample
+//   Expand, Resize, AffineGrid, MaxUnpool likewise: the entry on the batch axis
+//   Add(x [8,T], positions [8,T])  ->  Add(x [2,T], positions [2,T])   if the rows of positions are equal
 //
 // What folds the batch into another axis, or could be read in two ways, is refused.
 #pragma once
