@@ -57,6 +57,12 @@ const KernelRegistry& Kernels() {
     RegisterEinsumKernels(*registry);
     RegisterGridSampleKernels(*registry);
     RegisterMaxUnpoolKernels(*registry);
+    RegisterDeformConvolutionKernels(*registry);
+    RegisterStftKernels(*registry);
+    RegisterDftKernels(*registry);
+    RegisterCol2ImKernels(*registry);
+    RegisterDetKernels(*registry);
+    RegisterRoiKernels(*registry);
     return registry;
   }();
   return *kernels;

@@ -68,6 +68,14 @@ void RegisterNormalizationKernels(KernelRegistry& registry);
 void RegisterResizeKernels(KernelRegistry& registry);
 void RegisterGridSampleKernels(KernelRegistry& registry);
 void RegisterMaxUnpoolKernels(KernelRegistry& registry);
+void RegisterDeformConvolutionKernels(KernelRegistry& registry);
+void RegisterCol2ImKernels(KernelRegistry& registry);
+void RegisterDetKernels(KernelRegistry& registry);
+void RegisterRoiKernels(KernelRegistry& registry);
+
+// Fourier transforms.
+void RegisterDftKernels(KernelRegistry& registry);
+void RegisterStftKernels(KernelRegistry& registry);
 
 // Recurrent layers.
 void RegisterRecurrentKernels(KernelRegistry& registry);
