@@ -60,7 +60,7 @@ void Glue(const Module& module, StageItems& items) {
     const Node& previous = *items.nodes[k - 1];
     in_sums |= node.Is("Accumulate", kPipecDomain) || node.Is("CountCorrect", kPipecDomain);
     items.problem.items[k].glued_to_previous =
-        in_sums || without_data[previous.index] ||
+        in_sums || without_data[previous.index] || node.Is("RunningAverage", kPipecDomain) ||
         (AliasOf(node) == Alias::kView && node.input(0)->producer() == &previous);
   }
 }

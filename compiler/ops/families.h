@@ -9,6 +9,7 @@ absl::Span<const OpInfo> ElementwiseOps();
 absl::Span<const OpInfo> MatMulOps();
 absl::Span<const OpInfo> NormalizationOps();
 absl::Span<const OpInfo> WindowOps();
+absl::Span<const OpInfo> RecurrentOps();
 absl::Span<const OpInfo> ReductionOps();
 absl::Span<const OpInfo> ShapeOps();
 absl::Span<const OpInfo> SelectionOps();

@@ -62,4 +62,10 @@ absl::StatusOr<int64_t> CheckedAxis(const NodeSpec& spec, int k, int64_t otherwi
   return BadOperands(spec, absl::StrCat("axis ", axis, " is not within rank ", rank));
 }
 
+absl::StatusOr<Shape> ShapeAttribute(const NodeSpec& spec) {
+  if (!spec.attributes.Has("shape")) return BadOperands(spec, "attribute shape is missing");
+  const std::vector<int64_t> dims = spec.attributes.Ints("shape");
+  return Shape(dims.begin(), dims.end());
+}
+
 }  // namespace pipec

@@ -27,6 +27,8 @@ absl::Status CheckScalar(const NodeSpec& spec, int k, DType dtype);
 
 // Attribute `axis` counted from the front of operand `k`.
 absl::StatusOr<int64_t> CheckedAxis(const NodeSpec& spec, int k, int64_t otherwise);
+// Attribute `shape`: that of the operand whose gradient is made.
+absl::StatusOr<Shape> ShapeAttribute(const NodeSpec& spec);
 
 const TensorType& TypeOf(const NodeSpec& spec, int k);
 bool Present(const NodeSpec& spec, int k);

@@ -1,4 +1,4 @@
-// Softmax, layer normalization and their gradients.
+// Softmax, layer and batch normalization and their gradients.
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/batch_axes.h"
 #include "compiler/ops/costs.h"
@@ -67,6 +67,54 @@ InferredTypes InferLayerNormalizationWeightGrad(const NodeSpec& spec) {
   return std::vector<TensorType>(spec.outputs.size(), result);
 }
 
+// In training the statistics are the microbatch's; the samples stay where they are.
+int BatchNormalizationBatchAxis(const Node& node) { return LeadingBatchAxis(node, {0, 1}); }
+
+// Operand k is a vector of X's channels, in X's element type; X is operand `x`.
+absl::Status CheckChannels(const NodeSpec& spec, int x, int first, int end) {
+  const TensorType& type = TypeOf(spec, x);
+  const TensorType channels{type.dtype, {type.shape.size() > 1 ? type.shape[1] : 1}};
+  for (int k = first; k < end; ++k) {
+    if (TypeOf(spec, k) != channels)
+      return BadOperands(spec, absl::StrCat("operand ", k, " must be ", ToString(channels)));
+  }
+  return absl::OkStatus();
+}
+
+InferredTypes InferTrainingBatchNormalization(const NodeSpec& spec) {
+  RETURN_IF_ERROR(CheckOperands(spec, 5, 5));
+  RETURN_IF_ERROR(CheckOutputs(spec, 3, 3));
+  RETURN_IF_ERROR(CheckFloat(spec, 0));
+  RETURN_IF_ERROR(CheckChannels(spec, 0, 1, 5));
+  return std::vector<TensorType>{TypeOf(spec, 0), TypeOf(spec, 1), TypeOf(spec, 1)};
+}
+
+InferredTypes InferBatchNormalizationInputGrad(const NodeSpec& spec) {
+  RETURN_IF_ERROR(CheckOperands(spec, 5, 5));
+  RETURN_IF_ERROR(CheckOutputs(spec, 1, 1));
+  RETURN_IF_ERROR(CheckFloat(spec, 0));
+  RETURN_IF_ERROR(CheckSameType(spec, 0, 1));
+  RETURN_IF_ERROR(CheckChannels(spec, 1, 2, 5));
+  return std::vector<TensorType>{TypeOf(spec, 1)};
+}
+
+InferredTypes InferBatchNormalizationWeightGrad(const NodeSpec& spec) {
+  RETURN_IF_ERROR(CheckOperands(spec, 4, 4));
+  RETURN_IF_ERROR(CheckOutputs(spec, 1, 2));
+  RETURN_IF_ERROR(CheckFloat(spec, 0));
+  RETURN_IF_ERROR(CheckSameType(spec, 0, 1));
+  RETURN_IF_ERROR(CheckChannels(spec, 1, 2, 4));
+  return std::vector<TensorType>(spec.outputs.size(), TypeOf(spec, 2));
+}
+
+InferredTypes InferRunningAverage(const NodeSpec& spec) {
+  RETURN_IF_ERROR(CheckOperands(spec, 2, 2));
+  RETURN_IF_ERROR(CheckOutputs(spec, 1, 1));
+  RETURN_IF_ERROR(CheckFloat(spec, 0));
+  RETURN_IF_ERROR(CheckSameType(spec, 0, 1));
+  return std::vector<TensorType>{TypeOf(spec, 0)};
+}
+
 const OpInfo kRows[] = {
     {"Softmax", "", PerOutputElement<5>, SoftmaxBatchAxis},
     {"LogSoftmax", "", PerOutputElement<5>, SoftmaxBatchAxis},
@@ -82,6 +130,14 @@ const OpInfo kRows[] = {
      Alias::kNone, 0, InferLayerNormalizationInputGrad},
     {"LayerNormalizationWeightGrad", kPipecDomain, PerInputElement<5>, NoBatchAxis, Alias::kNone, 0,
      InferLayerNormalizationWeightGrad},
+    {"TrainingBatchNormalization", kPipecDomain, PerInputElement<7>, BatchNormalizationBatchAxis,
+     Alias::kNone, 0, InferTrainingBatchNormalization},
+    {"BatchNormalizationInputGrad", kPipecDomain, PerInputElement<9>, BatchNormalizationBatchAxis,
+     Alias::kNone, 0, InferBatchNormalizationInputGrad},
+    {"BatchNormalizationWeightGrad", kPipecDomain, PerInputElement<5>, NoBatchAxis, Alias::kNone, 0,
+     InferBatchNormalizationWeightGrad},
+    {"RunningAverage", kPipecDomain, PerInputElement<3>, NoBatchAxis, Alias::kSameMemory, 0,
+     InferRunningAverage},
 };
 
 }  // namespace

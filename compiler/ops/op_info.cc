@@ -32,8 +32,8 @@ absl::Span<const OpInfo> AllOps() {
   static const std::vector<OpInfo>* const kOps = [] {
     auto* ops = new std::vector<OpInfo>;
     for (absl::Span<const OpInfo> family :
-         {ElementwiseOps(), MatMulOps(), WindowOps(), NormalizationOps(), ReductionOps(), ShapeOps(),
-          SelectionOps(), DropoutOps(), LossOps(), UpdateOps()}) {
+         {ElementwiseOps(), MatMulOps(), WindowOps(), NormalizationOps(), RecurrentOps(), ReductionOps(),
+          ShapeOps(), SelectionOps(), DropoutOps(), LossOps(), UpdateOps()}) {
       ops->insert(ops->end(), family.begin(), family.end());
     }
     return ops;

@@ -91,12 +91,6 @@ int OneHotBatchAxis(const Node& node) {
                                                                                                   : axis + 1;
 }
 
-absl::StatusOr<Shape> ShapeAttribute(const NodeSpec& spec) {
-  if (!spec.attributes.Has("shape")) return BadOperands(spec, "attribute shape is missing");
-  const std::vector<int64_t> dims = spec.attributes.Ints("shape");
-  return Shape(dims.begin(), dims.end());
-}
-
 // (dY, indices) -> (dData): dY has data's shape with `axis` replaced by the shape of indices.
 InferredTypes InferGatherGrad(const NodeSpec& spec) {
   RETURN_IF_ERROR(CheckOperands(spec, 2, 2));

@@ -26,6 +26,11 @@ Gradients Add(GradientBuilder& b, Span dy, const Wanted& wanted) {
   return gradients;
 }
 
+Gradients Mean(GradientBuilder& b, Span dy, const Wanted& wanted) {
+  Value* share = b.Emit("Mul", {dy[0], b.Scalar(dy[0]->type.dtype, 1.0 / wanted.size())});
+  return Add(b, {share}, wanted);
+}
+
 Gradients Sub(GradientBuilder& b, Span dy, const Wanted& wanted) {
   Gradients gradients(2);
   if (wanted[0]) gradients[0] = SumToInput(b, dy[0], 0);
@@ -103,6 +108,19 @@ Gradients Pow(GradientBuilder& b, Span dy, const Wanted& wanted) {
   return gradients;
 }
 
+// The remainder of a division that rounds towards zero, as floats have it: d/da = 1, d/db = -trunc(a/b), as
+// torch.fmod.
+Gradients Mod(GradientBuilder& b, Span dy, const Wanted& wanted) {
+  Gradients gradients(2);
+  if (wanted[0]) gradients[0] = SumToInput(b, dy[0], 0);
+  if (wanted[1]) {
+    Value* whole = b.Emit("Sub", {b.input(0), b.output(0)});
+    Value* quotient = b.Emit("Round", {b.Emit("Div", {whole, b.input(1)})});
+    gradients[1] = b.Emit("Neg", {SumToInput(b, b.Emit("Mul", {dy[0], quotient}), 1)});
+  }
+  return gradients;
+}
+
 // d(1/x) = -1/x^2.
 Gradients Reciprocal(GradientBuilder& b, Span dy, const Wanted&) {
   Value* square = b.Emit("Mul", {b.output(0), b.output(0)});
@@ -135,8 +153,8 @@ Gradients Max(GradientBuilder& b, Span dy, const Wanted& wanted) {
 }
 
 const GradientRuleEntry kRules[] = {
-    {"Add", "", Add}, {"Sum", "", Add}, {"Sub", "", Sub}, {"Mul", "", Mul},
-    {"Div", "", Div}, {"Neg", "", Neg}, {"Pow", "", Pow}, {"Reciprocal", "", Reciprocal},
+    {"Add", "", Add}, {"Sum", "", Add}, {"Mean", "", Mean}, {"Mod", "", Mod}, {"Sub", "", Sub},
+    {"Mul", "", Mul}, {"Div", "", Div}, {"Neg", "", Neg},   {"Pow", "", Pow}, {"Reciprocal", "", Reciprocal},
     {"Abs", "", Abs}, {"Max", "", Max}, {"Min", "", Max},
 };
 

@@ -43,6 +43,7 @@ class GradientBuilder {
   // Constants, shared within the graph.
   Value* Scalar(DType dtype, double value);       // shape []
   Value* Ints(absl::Span<const int64_t> values);  // int64 [n]
+  Value* Floats(absl::Span<const float> values);  // float32 [n]
 
   // Sums `gradient` over the axes along which a tensor of shape `shape` was broadcast; result has exactly
   // `shape`.

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "compiler/onnx/infer.h"
 #include "passes/evaluate.h"
 #include "passes/gradients/gradient.h"
@@ -95,6 +96,12 @@ Value* GradientBuilder::Ints(absl::Span<const int64_t> values) {
   std::string bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t));
   return SharedConstant(graph_, absl::StrCat("ints:", ToString(values)),
                         {DType::kInt64, {static_cast<int64_t>(values.size())}}, std::move(bytes));
+}
+
+Value* GradientBuilder::Floats(absl::Span<const float> values) {
+  std::string bytes(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  return SharedConstant(graph_, absl::StrCat("floats:", absl::StrJoin(values, ",")),
+                        {DType::kFloat32, {static_cast<int64_t>(values.size())}}, std::move(bytes));
 }
 
 Value* GradientBuilder::SumToShape(Value* gradient, absl::Span<const int64_t> shape) {

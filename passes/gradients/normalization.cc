@@ -1,4 +1,5 @@
-// Softmax and LayerNormalization, each one or two helper ops (compiler/ops/README.md has the formulas).
+// Softmax, LayerNormalization and BatchNormalization, each one or two helper ops (compiler/ops/README.md has the
+// formulas), and InstanceNormalization.
 #include "passes/gradients/rules.h"
 
 namespace pipec {
@@ -57,8 +58,98 @@ Gradients LayerNormalization(GradientBuilder& b, Span dy, const Wanted& wanted) 
   return gradients;
 }
 
+Attributes Epsilon(GradientBuilder& b) {
+  Attributes attributes;
+  attributes.Set("epsilon", b.forward()->attributes.Float("epsilon", 1e-5f));
+  return attributes;
+}
+
+// Of scale and bias, operands 1 and 2, from the statistics that the forward pass divided by.
+void BatchNormalizationWeights(GradientBuilder& b, Value* dy, Value* mean, Value* variance,
+                               const Wanted& wanted, Gradients& gradients) {
+  if (!wanted[1] && !wanted[2]) return;
+  const Gradients both = b.EmitAll("BatchNormalizationWeightGrad", {dy, b.input(0), mean, variance},
+                                   Epsilon(b), kPipecDomain, wanted[2] ? 2 : 1);
+  for (int i = 1; i < 3; ++i) {
+    if (wanted[i]) gradients[i] = both[i - 1];
+  }
+}
+
+// One value a channel against X's axes.
+Value* PerChannel(GradientBuilder& b, Value* value) {
+  Shape shape(b.input(0)->type.shape.size(), 1);
+  if (shape.size() > 1) shape[1] = value->type.elements();
+  return b.Reshape(value, shape);
+}
+
+// Inference form: mean and variance are running averages, no functions of X, and nothing that learns, as in
+// torch.nn.BatchNorm2d, where they are buffers. Training form was lowered before (lower-batch-normalization).
+Gradients BatchNormalization(GradientBuilder& b, Span dy, const Wanted& wanted) {
+  Gradients gradients(wanted.size());
+  if (b.forward()->attributes.Int("training_mode") != 0) {
+    b.Fail(absl::UnimplementedError("training_mode=1 that was not lowered"));
+    return gradients;
+  }
+  if (wanted[0]) {
+    const DType dtype = dy[0]->type.dtype;
+    const float epsilon = b.forward()->attributes.Float("epsilon", 1e-5f);
+    Value* deviation = b.Emit("Sqrt", {b.Emit("Add", {b.input(4), b.Scalar(dtype, epsilon)})});
+    Value* factor = b.Emit("Div", {b.input(1), deviation});
+    if (factor) gradients[0] = b.Emit("Mul", {dy[0], PerChannel(b, factor)});
+  }
+  BatchNormalizationWeights(b, dy[0], b.input(3), b.input(4), wanted, gradients);
+  return gradients;
+}
+
+Gradients TrainingBatchNormalization(GradientBuilder& b, Span dy, const Wanted& wanted) {
+  Gradients gradients(wanted.size());
+  if (!dy[0]) return gradients;
+  if (wanted[0]) {
+    gradients[0] =
+        b.Emit("BatchNormalizationInputGrad", {dy[0], b.input(0), b.input(1), b.output(1), b.output(2)},
+               Epsilon(b), kPipecDomain);
+  }
+  BatchNormalizationWeights(b, dy[0], b.output(1), b.output(2), wanted, gradients);
+  return gradients;
+}
+
+// The statistics are those of one sample's channel: dX = inverse * (g - mean(g) - x^ * mean(g * x^)) with
+// g = dY * scale, x^ = (X - mean) * inverse.
+Gradients InstanceNormalization(GradientBuilder& b, Span dy, const Wanted& wanted) {
+  Gradients gradients(wanted.size());
+  const int rank = b.input(0)->type.shape.size();
+  std::vector<int64_t> places, others = {0};
+  for (int i = 2; i < rank; ++i) places.push_back(i);
+  others.insert(others.end(), places.begin(), places.end());
+  const auto mean_of = [&](Value* x) { return b.Emit("ReduceMean", {x, b.Ints(places)}); };
+  Attributes dropped;
+  dropped.Set("keepdims", int64_t{0});
+  if (wanted[2]) gradients[2] = b.Emit("ReduceSum", {dy[0], b.Ints(others)}, dropped);
+  if (!wanted[0] && !wanted[1]) return gradients;
+  const DType dtype = dy[0]->type.dtype;
+  Value* centred = b.Emit("Sub", {b.input(0), mean_of(b.input(0))});
+  Value* variance = mean_of(b.Emit("Mul", {centred, centred}));
+  Value* epsilon = b.Scalar(dtype, b.forward()->attributes.Float("epsilon", 1e-5f));
+  Value* inverse = b.Emit("Reciprocal", {b.Emit("Sqrt", {b.Emit("Add", {variance, epsilon})})});
+  Value* normalized = b.Emit("Mul", {centred, inverse});
+  if (wanted[1])
+    gradients[1] = b.Emit("ReduceSum", {b.Emit("Mul", {dy[0], normalized}), b.Ints(others)}, dropped);
+  if (!wanted[0]) return gradients;
+  Value* g = b.Emit("Mul", {dy[0], PerChannel(b, b.input(1))});
+  Value* along = b.Emit("Mul", {normalized, mean_of(b.Emit("Mul", {g, normalized}))});
+  Value* rest = b.Emit("Sub", {b.Emit("Sub", {g, mean_of(g)}), along});
+  gradients[0] = b.Emit("Mul", {rest, inverse});
+  return gradients;
+}
+
 const GradientRuleEntry kRules[] = {
-    {"Softmax", "", Softmax}, {"LogSoftmax", "", LogSoftmax}, {"LayerNormalization", "", LayerNormalization}};
+    {"Softmax", "", Softmax},
+    {"LogSoftmax", "", LogSoftmax},
+    {"LayerNormalization", "", LayerNormalization},
+    {"BatchNormalization", "", BatchNormalization},
+    {"TrainingBatchNormalization", kPipecDomain, TrainingBatchNormalization},
+    {"InstanceNormalization", "", InstanceNormalization},
+};
 
 }  // namespace
 

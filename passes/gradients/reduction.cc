@@ -1,5 +1,7 @@
-// Reductions: dY gets its reduced axes back (as axes of size 1) and is spread over them. At ties ReduceMax
-// shares the gradient evenly among the elements that reach the maximum, as torch.amax.
+// Reductions: dY gets its reduced axes back (as axes of size 1) and is spread over them. At ties ReduceMax and ReduceMin
+// share the gradient evenly among the elements that reach the extreme, as torch.amax.
+#include <algorithm>
+
 #include "passes/gradients/rules.h"
 
 namespace pipec {
@@ -50,6 +52,56 @@ Gradients ReduceMean(GradientBuilder& b, Span dy, const Wanted& wanted) {
   return gradients;
 }
 
+// 2 x.
+Gradients ReduceSumSquare(GradientBuilder& b, Span dy, const Wanted& wanted) {
+  const Reduced reduced = ReducedAxes(b);
+  Gradients gradients(wanted.size());
+  Value* twice = b.Emit("Mul", {b.input(0), b.Scalar(dy[0]->type.dtype, 2)});
+  gradients[0] = b.Emit("Mul", {twice, b.Reshape(dy[0], reduced.kept)});
+  return gradients;
+}
+
+// The product of all other elements: of those before and those behind, so that a zero does no harm. The
+// reduced axes are put last, as one.
+Gradients ReduceProd(GradientBuilder& b, Span dy, const Wanted& wanted) {
+  const Reduced reduced = ReducedAxes(b);
+  Gradients gradients(wanted.size());
+  const Shape& shape = b.input(0)->type.shape;
+  if (!b.status().ok() || reduced.axes.empty()) {
+    gradients[0] = dy[0];
+    return gradients;
+  }
+  std::vector<int64_t> order, back(shape.size());
+  Shape moved, flat;
+  for (const bool last : {false, true}) {
+    for (int i = 0; i < shape.size(); ++i) {
+      if ((std::find(reduced.axes.begin(), reduced.axes.end(), i) != reduced.axes.end()) != last) continue;
+      back[i] = order.size();
+      order.push_back(i);
+      moved.push_back(shape[i]);
+      if (!last) flat.push_back(shape[i]);
+    }
+  }
+  flat.push_back(reduced.elements);
+  Attributes forth, around;
+  forth.Set("perm", order);
+  around.Set("perm", back);
+  Value* rows = b.Reshape(b.Emit("Transpose", {b.input(0)}, std::move(forth)), flat);
+  Value* others = nullptr;
+  for (const int64_t reverse : {0, 1}) {
+    Attributes attributes;
+    attributes.Set("exclusive", int64_t{1});
+    attributes.Set("reverse", reverse);
+    Value* axis = b.Reshape(b.Ints({static_cast<int64_t>(flat.size()) - 1}), {});
+    Value* product = b.Emit("CumProd", {rows, axis}, std::move(attributes));
+    others = others ? b.Emit("Mul", {others, product}) : product;
+  }
+  others = b.Emit("Transpose", {b.Reshape(others, moved)}, std::move(around));
+  gradients[0] = b.Emit("Mul", {others, b.Reshape(dy[0], reduced.kept)});
+  return gradients;
+}
+
+// Also ReduceMin.
 Gradients ReduceMax(GradientBuilder& b, Span dy, const Wanted& wanted) {
   const Reduced reduced = ReducedAxes(b);
   Gradients gradients(wanted.size());
@@ -68,7 +120,8 @@ Gradients ReduceMax(GradientBuilder& b, Span dy, const Wanted& wanted) {
 }
 
 const GradientRuleEntry kRules[] = {
-    {"ReduceSum", "", ReduceSum}, {"ReduceMean", "", ReduceMean}, {"ReduceMax", "", ReduceMax}};
+    {"ReduceSum", "", ReduceSum}, {"ReduceMean", "", ReduceMean},           {"ReduceMax", "", ReduceMax},
+    {"ReduceMin", "", ReduceMax}, {"ReduceSumSquare", "", ReduceSumSquare}, {"ReduceProd", "", ReduceProd}};
 
 }  // namespace
 

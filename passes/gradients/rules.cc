@@ -14,8 +14,9 @@ using Key = std::pair<absl::string_view, absl::string_view>;
 const std::vector<GradientRuleEntry>& Rules() {
   static const auto* const rules = [] {
     auto* all = new std::vector<GradientRuleEntry>;
-    for (auto family : {ActivationRules, ArithmeticRules, IndexingRules, LossRules, MathRules, MatMulRules,
-                        NormalizationRules, ReductionRules, SelectionRules, ShapeRules}) {
+    for (auto family : {ActivationRules, ArithmeticRules, EinsumRules, IndexingRules, LossRules, MathRules,
+                        MatMulRules, NormRules, NormalizationRules, RecurrentRules, ReductionRules, ResizeRules,
+                        ScatterRules, SelectionRules, SequenceRules, ShapeRules, WindowRules}) {
       for (const GradientRuleEntry& entry : family()) all->push_back(entry);
     }
     return all;
@@ -66,6 +67,7 @@ bool NoGradientFlows(absl::string_view op, absl::string_view domain) {
       {"RandomNormalLike", ""},
       {"RandomUniformLike", ""},
       {"CountCorrect", kPipecDomain},
+      {"RunningAverage", kPipecDomain},
   };
   return ops->contains(Key(op, domain));
 }

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "gmock/gmock.h"
+#include "gradient_cases.h"
 #include "interpreter.h"
 #include "passes/gradients/gradient.h"
 #include "passes/passes.h"
@@ -12,25 +13,15 @@ namespace pipec {
 namespace {
 
 using Ints = std::vector<int64_t>;
-
-struct Case {
-  absl::string_view op;
-  absl::string_view domain;
-  absl::string_view what;
-  // Outputs whose elements, weighted at random, make the loss; all parameters are checked.
-  std::vector<Value*> (*build)(SmallModel& m);
-  double step = 1e-5;
-};
-
-void PrintTo(const Case& c, std::ostream* out) { *out << c.op << " " << c.what; }
+using Case = GradientCase;
 
 std::string NameOf(const testing::TestParamInfo<Case>& info) {
   return absl::StrCat(info.param.op, "_", info.param.what);
 }
 
-const std::vector<Case>& Cases() {
+const std::vector<Case>* MakeCases() {
   using M = SmallModel;
-  static const auto* const cases = new std::vector<Case>{
+  auto* const all = new std::vector<Case>{
       {"MatMul", "", "matrices", [](M& m) { return m.Ops("MatMul", {m.Parameter({3, 4}), m.Parameter({4, 2})}); }},
       {"MatMul", "", "weight", [](M& m) { return m.Ops("MatMul", {m.Parameter({2, 3, 4}), m.Parameter({4, 5})}); }},
       {"MatMul", "", "batched", [](M& m) { return m.Ops("MatMul", {m.Parameter({2, 3, 4}), m.Parameter({2, 4, 2})}); }},
@@ -222,6 +213,13 @@ const std::vector<Case>& Cases() {
                       kPipecDomain);
        }},
   };
+  for (const auto& family : {MathCases(), PlaceCases(), WindowCases(), NormalizationCases(), RecurrentCases()})
+    all->insert(all->end(), family.begin(), family.end());
+  return all;
+}
+
+const std::vector<Case>& Cases() {
+  static const auto* const cases = MakeCases();
   return *cases;
 }
 
@@ -331,6 +329,13 @@ TEST(GradientRulesTest, CornersFollowPyTorch) {
                            return m.Op("Pow", {m.Constant({2}, {0, 1}), e});
                          }),
               ElementsAre(0, 0));
+  EXPECT_THAT(GradientOf({1, 1, 4}, {1, 2, 2, 2},
+                         [](M& m, Value* x) {
+                           return m.Op("MaxPool", {x}, {{"kernel_shape", Ints{4}}});
+                         }),
+              ElementsAre(0, 1, 0, 0));
+  EXPECT_THAT(GradientOf({1, 1, 4}, {1, 2, 2, 2}, [](M& m, Value* x) { return m.Op("GlobalMaxPool", {x}); }),
+              ElementsAre(0, 1, 0, 0));
 }
 
 }  // namespace

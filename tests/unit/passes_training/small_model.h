@@ -53,6 +53,11 @@ class SmallModel {
         "i", {DType::kInt64, Shape(shape.begin(), shape.end())},
         std::string(reinterpret_cast<const char*>(contents.data()), contents.size() * 8));
   }
+  Value* Floats(const std::vector<float>& contents) {
+    return graph().AddConstant(
+        "f", {DType::kFloat32, {static_cast<int64_t>(contents.size())}},
+        std::string(reinterpret_cast<const char*>(contents.data()), contents.size() * 4));
+  }
   Value* Bools(std::vector<int64_t> shape, const std::string& contents) {
     return graph().AddConstant("b", {DType::kBool, Shape(shape.begin(), shape.end())}, contents);
   }

@@ -172,18 +172,18 @@ TEST(TrainingPassesTest, NoGradientFlowsThroughAMask) {
 
 TEST(TrainingPassesTest, MissingRuleIsRefusedOnThePathOfTheLossOnly) {
   SmallModel m;
-  MakeLoss(m, m.Op("Mul", {m.Input({3}), m.Op("Atan", {m.Parameter({3})})}));
+  MakeLoss(m, m.Op("Mul", {m.Input({3}), m.Op("CumProd", {m.Parameter({3}), m.Ints({}, {0})})}));
   const absl::Status status = BuildTraining(m.module());
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(status.message(),
-              HasSubstr("node 'Atan' (Atan): there is no gradient rule for this op"));
+              HasSubstr("node 'CumProd' (CumProd): there is no gradient rule for this op"));
 
   SmallModel side;  // of the input, and of a parameter on the way to another output
   Value* p = side.Parameter({3});
-  MakeLoss(side, side.Op("Mul", {side.Op("Atan", {side.Input({3})}), p}));
-  side.graph().outputs.push_back(side.Op("Atan", {p}));
+  MakeLoss(side, side.Op("Mul", {side.Op("CumProd", {side.Input({3}), side.Ints({}, {0})}), p}));
+  side.graph().outputs.push_back(side.Op("CumProd", {p, side.Ints({}, {0})}));
   EXPECT_TRUE(BuildTraining(side.module()).ok());
-  EXPECT_THAT(side.module().notes, testing::Contains(HasSubstr("outputs Atan_1")));
+  EXPECT_THAT(side.module().notes, testing::Contains(HasSubstr("outputs CumProd_1")));
 }
 
 TEST(TrainingPassesTest, ExporterLessStatisticsOfLayerNormalizationAreAdded) {

@@ -2,6 +2,8 @@
 // running variance?). X is (N, C, ...). In training mode the statistics are the
 // batch's own, over everything but the channel, and the running ones move
 // towards them: momentum * old + (1 - momentum) * the batch's.
+// TrainingBatchNormalization (the same operands) -> (Y, mean, variance): the
+// batch's statistics in training, the running ones in evaluation.
 #include <algorithm>
 #include <cmath>
 
@@ -51,13 +53,15 @@ void Normalise(const AxisView &view, const T *x, const T *coefficients, T *y) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> Make(const KernelSpec &spec, const AxisView &view) {
+std::unique_ptr<Kernel> Make(const KernelSpec &spec, const AxisView &view,
+                             bool helper) {
   const double epsilon = spec.attributes.Float("epsilon", 1e-5f);
   const double momentum = spec.attributes.Float("momentum", 0.9f);
-  const bool training = spec.attributes.Int("training_mode", 0) != 0;
+  const bool always = spec.attributes.Int("training_mode", 0) != 0;
   const bool has_mean = HasOutput(spec, 1), has_variance = HasOutput(spec, 2);
   const int64_t workspace = 2 * view.length * static_cast<int64_t>(sizeof(T));
   return MakeKernel(workspace, [=](const KernelArguments &arguments) {
+    const bool training = helper ? arguments.scalars->training : always;
     const T *const x = Input<T>(arguments, 0);
     T *const coefficients = static_cast<T *>(arguments.workspace);
     ParallelFor(
@@ -74,14 +78,18 @@ std::unique_ptr<Kernel> Make(const KernelSpec &spec, const AxisView &view) {
               variance = ChannelAverage(view, x, c, [own_mean](double e) {
                 return (e - own_mean) * (e - own_mean);
               });
-              if (has_mean) {
+              if (has_mean && !helper) {
                 Output<T>(arguments, 1)[c] =
                     static_cast<T>(momentum * old_mean + (1 - momentum) * mean);
               }
-              if (has_variance) {
+              if (has_variance && !helper) {
                 Output<T>(arguments, 2)[c] = static_cast<T>(
                     momentum * old_variance + (1 - momentum) * variance);
               }
+            }
+            if (helper) {
+              Output<T>(arguments, 1)[c] = static_cast<T>(mean);
+              Output<T>(arguments, 2)[c] = static_cast<T>(variance);
             }
             const double factor =
                 static_cast<double>(Input<T>(arguments, 1)[c]) /
@@ -96,9 +104,12 @@ std::unique_ptr<Kernel> Make(const KernelSpec &spec, const AxisView &view) {
   });
 }
 
+template <bool kHelper>
 absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec &spec) {
-  RETURN_IF_ERROR(CheckOperands(
-      spec, {.min_inputs = 5, .max_inputs = 5, .max_outputs = 3}));
+  RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 5,
+                                       .max_inputs = 5,
+                                       .min_outputs = kHelper ? 3 : 1,
+                                       .max_outputs = 3}));
   const TensorType &x = spec.inputs[0].type;
   AxisView view{x.shape.empty() ? 1 : x.shape[0], 1, 1};
   if (x.shape.size() > 1) {
@@ -109,19 +120,22 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec &spec) {
   RETURN_IF_ERROR(CheckOutput(spec, 0, x));
   const bool training = spec.attributes.Int("training_mode", 0) != 0;
   for (int k = 1; k < 3; ++k) {
-    if (HasOutput(spec, k) && !training)
+    if (HasOutput(spec, k) && !training && !kHelper)
       return Invalid(spec,
                      absl::StrCat("output ", k, " needs training_mode=1"));
     RETURN_IF_ERROR(CheckOutputElements(spec, k, x.dtype, view.length));
   }
   return ForFloats(spec, x.dtype,
-                   [&](auto zero) { return Make<decltype(zero)>(spec, view); });
+                   [&](auto zero) {
+                     return Make<decltype(zero)>(spec, view, kHelper);
+                   });
 }
 
 } // namespace
 
 void RegisterBatchNormalizationKernels(KernelRegistry &registry) {
-  registry.Add("BatchNormalization", "", Prepare);
+  registry.Add("BatchNormalization", "", Prepare<false>);
+  registry.Add("TrainingBatchNormalization", kPipecDomain, Prepare<true>);
 }
 
 } // namespace pipec::cpu

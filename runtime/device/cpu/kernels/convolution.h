@@ -20,4 +20,9 @@ absl::StatusOr<std::unique_ptr<Kernel>>
 MakeOneDnnConvolution(const Convolution &convolution, bool transposed,
                       bool bias);
 
+// float32 by oneDNN: (dY, X) -> (dW) of a convolution that is not transposed,
+// or, with `dy` = 1, (X, dY) -> (dW).
+absl::StatusOr<std::unique_ptr<Kernel>>
+MakeOneDnnWeightGradient(const Convolution &convolution, int dy);
+
 } // namespace pipec::cpu

@@ -66,6 +66,10 @@ dnnl::memory::desc Plain(const Dims &dims) {
   return {dims, dnnl::memory::data_type::f32, strides};
 }
 
+dnnl::memory::desc Weights(const Description &d) {
+  return {d.w, dnnl::memory::data_type::f32, d.w_strides};
+}
+
 std::unique_ptr<Kernel> MakeReorder(const dnnl::memory::desc &from,
                                     const dnnl::memory::desc &to) {
   const dnnl::reorder::primitive_desc description(
@@ -75,17 +79,20 @@ std::unique_ptr<Kernel> MakeReorder(const dnnl::memory::desc &from,
       {{DNNL_ARG_FROM, false, 0, from}, {DNNL_ARG_TO, true, 0, to}});
 }
 
-// (X, W, bias?) -> (Y). A null reorder: the layouts agree.
+// The layout that a tensor has, and the one that the primitive wants.
+struct Layouts {
+  dnnl::memory::desc own, wanted;
+};
+
+// (a, b, bias?) -> (result): X, W and Y, or what a gradient has in their
+// places. A null reorder: the layouts agree.
 class ReorderedConvolution : public Kernel {
 public:
-  template <typename PrimitiveDescription>
-  ReorderedConvolution(const PrimitiveDescription &description,
-                       std::unique_ptr<Kernel> main,
-                       const dnnl::memory::desc &x, const dnnl::memory::desc &w,
-                       const dnnl::memory::desc &y, bool has_bias)
+  ReorderedConvolution(std::unique_ptr<Kernel> main, const Layouts &a,
+                       const Layouts &b, const Layouts &result, bool has_bias)
       : main_(std::move(main)), has_bias_(has_bias) {
-    const auto place = [this](int k, const dnnl::memory::desc &own,
-                              const dnnl::memory::desc &wanted, bool to) {
+    const auto place = [this](int k, const Layouts &layouts, bool to) {
+      const auto &[own, wanted] = layouts;
       if (own == wanted)
         return;
       reorders_[k] = to ? MakeReorder(own, wanted) : MakeReorder(wanted, own);
@@ -93,9 +100,9 @@ public:
       reordered_bytes_ +=
           (static_cast<int64_t>(wanted.get_size()) + 63) / 64 * 64;
     };
-    place(0, x, description.src_desc(), true);
-    place(1, w, description.weights_desc(), true);
-    place(2, y, description.dst_desc(), false);
+    place(0, a, true);
+    place(1, b, true);
+    place(2, result, false);
   }
 
   // The kernels run one after the other, so that they share what they take
@@ -136,7 +143,7 @@ public:
 private:
   const std::unique_ptr<Kernel> main_;
   const bool has_bias_;
-  std::array<std::unique_ptr<Kernel>, 3> reorders_; // of X, W, Y
+  std::array<std::unique_ptr<Kernel>, 3> reorders_; // of a, b, result
   std::array<int64_t, 3> offsets_{};
   int64_t reordered_bytes_ = 0;
 };
@@ -162,12 +169,35 @@ std::unique_ptr<Kernel> Make(const Description &d, dnnl::algorithm algorithm,
   if (bias)
     arguments.push_back({DNNL_ARG_BIAS, false, 2, description.bias_desc()});
   return std::make_unique<ReorderedConvolution>(
-      description,
       MakeOneDnnKernel(Primitive(description), description.scratchpad_desc(),
                        std::move(arguments)),
-      Plain(d.x),
-      dnnl::memory::desc(d.w, dnnl::memory::data_type::f32, d.w_strides),
-      Plain(d.y), bias);
+      Layouts{Plain(d.x), description.src_desc()},
+      Layouts{Weights(d), description.weights_desc()},
+      Layouts{Plain(d.y), description.dst_desc()}, bias);
+}
+
+// Operands `dy` and 1 - dy are dY and X.
+std::unique_ptr<Kernel> MakeWeightGradient(const Description &d, int dy) {
+  const auto algorithm = dnnl::algorithm::convolution_direct;
+  const dnnl::convolution_forward::primitive_desc forward(
+      {dnnl::prop_kind::forward_training, algorithm, Any(d.x), Any(d.w),
+       Any(d.y), d.stride, d.dilation, d.before, d.after},
+      OneDnnAttributes(), OneDnnEngine());
+  const dnnl::convolution_backward_weights::primitive_desc description(
+      {algorithm, Any(d.x), Any(d.w), Any(d.y), d.stride, d.dilation, d.before,
+       d.after},
+      OneDnnAttributes(), OneDnnEngine(), forward);
+  const Layouts of_dy{Plain(d.y), description.diff_dst_desc()},
+      of_x{Plain(d.x), description.src_desc()};
+  return std::make_unique<ReorderedConvolution>(
+      MakeOneDnnKernel(
+          dnnl::convolution_backward_weights(description),
+          description.scratchpad_desc(),
+          {{DNNL_ARG_DIFF_DST, false, dy, description.diff_dst_desc()},
+           {DNNL_ARG_SRC, false, 1 - dy, description.src_desc()},
+           {DNNL_ARG_DIFF_WEIGHTS, true, 0, description.diff_weights_desc()}}),
+      dy == 0 ? of_dy : of_x, dy == 0 ? of_x : of_dy,
+      Layouts{Weights(d), description.diff_weights_desc()}, false);
 }
 
 } // namespace
@@ -183,6 +213,12 @@ MakeOneDnnConvolution(const Convolution &convolution, bool transposed,
     return Make<dnnl::convolution_forward>(
         d, dnnl::algorithm::convolution_direct, bias);
   });
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>>
+MakeOneDnnWeightGradient(const Convolution &convolution, int dy) {
+  const Description d = Describe(convolution, /*transposed=*/false);
+  return CatchOneDnn([&] { return MakeWeightGradient(d, dy); });
 }
 
 } // namespace pipec::cpu

@@ -40,12 +40,16 @@ const KernelRegistry& Kernels() {
     RegisterGenerateKernels(*registry);
     RegisterConvolutionKernels(*registry);
     RegisterPoolKernels(*registry);
+    RegisterConvolutionGradKernels(*registry);
+    RegisterPoolGradKernels(*registry);
     RegisterBatchNormalizationKernels(*registry);
+    RegisterBatchNormalizationGradKernels(*registry);
     RegisterNormalizationKernels(*registry);
     RegisterGatherElementsKernels(*registry);
     RegisterGatherNdKernels(*registry);
     RegisterTensorScatterKernels(*registry);
     RegisterRecurrentKernels(*registry);
+    RegisterRecurrentGradKernels(*registry);
     RegisterBitwiseKernels(*registry);
     RegisterTopKKernels(*registry);
     RegisterReverseSequenceKernels(*registry);

@@ -63,7 +63,10 @@ void RegisterEyeLikeKernels(KernelRegistry& registry);
 // Convolutions, pooling and what goes with them.
 void RegisterConvolutionKernels(KernelRegistry& registry);
 void RegisterPoolKernels(KernelRegistry& registry);
+void RegisterConvolutionGradKernels(KernelRegistry& registry);
+void RegisterPoolGradKernels(KernelRegistry& registry);
 void RegisterBatchNormalizationKernels(KernelRegistry& registry);
+void RegisterBatchNormalizationGradKernels(KernelRegistry& registry);
 void RegisterNormalizationKernels(KernelRegistry& registry);
 void RegisterResizeKernels(KernelRegistry& registry);
 void RegisterGridSampleKernels(KernelRegistry& registry);
@@ -79,6 +82,7 @@ void RegisterStftKernels(KernelRegistry& registry);
 
 // Recurrent layers.
 void RegisterRecurrentKernels(KernelRegistry& registry);
+void RegisterRecurrentGradKernels(KernelRegistry& registry);
 
 // Quantised tensors.
 void RegisterQuantizeKernels(KernelRegistry& registry);

@@ -1,0 +1,127 @@
+// Gradients of Conv and ConvTranspose, which are each other's: the attributes are the forward op's, with the
+// result's shape beside them.
+//   ConvInputGrad (dY, W) -> (dX): what ConvTranspose does with the same windows, and the other way round.
+//   ConvWeightGrad (dY, X) -> (dW), ConvTransposeWeightGrad likewise.
+// float32 by oneDNN, loops for float64. oneDNN shares the samples of dW out among the threads, so that its last
+// bits depend on their number.
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
+#include "runtime/device/cpu/kernels/convolution.h"
+#include "runtime/device/cpu/kernels/make_kernel.h"
+#include "runtime/device/cpu/kernels/register.h"
+
+namespace pipec::cpu {
+namespace {
+
+// dW[channel of Y, channel of X in its group, tap] = sum of dY[window] * X[where the tap reads], sample by
+// sample, window by window. `x` has the places, `dy` the windows.
+template <typename T>
+void ConvolveForWeights(const Convolution& c, const T* dy, const T* x, T* dw) {
+  const auto& [depth, height, width] = c.windows.axes;
+  const int64_t rows = c.groups * c.y_channels * c.x_channels;
+  ParallelFor(rows, internal::ConvolutionGrain(c, rows),
+              [&, &depth = depth, &height = height, &width = width](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; ++row) {
+                  const int64_t y_channel = row / c.x_channels;
+                  const int64_t x_channel = y_channel / c.y_channels * c.x_channels + row % c.x_channels;
+                  T* to = dw + row * c.windows.taps();
+                  for (int64_t kd = 0; kd < depth.kernel; ++kd) {
+                    for (int64_t kh = 0; kh < height.kernel; ++kh) {
+                      for (int64_t kw = 0; kw < width.kernel; ++kw) {
+                        T sum{0};
+                        for (int64_t sample = 0; sample < c.batch; ++sample) {
+                          const T* const from =
+                              dy + (sample * c.groups * c.y_channels + y_channel) * c.windows.windows();
+                          const T* const plane =
+                              x + (sample * c.groups * c.x_channels + x_channel) * c.windows.places();
+                          for (int64_t d = depth.FirstWindow(kd); d < depth.EndWindow(kd); ++d) {
+                            for (int64_t h = height.FirstWindow(kh); h < height.EndWindow(kh); ++h) {
+                              const T* const line = from + (d * height.out + h) * width.out;
+                              const T* const places =
+                                  plane + ((depth.Start(d) + kd * depth.dilation) * height.in +
+                                           height.Start(h) + kh * height.dilation) *
+                                              width.in;
+                              const int64_t place = kw * width.dilation - width.before;
+                              for (int64_t i = width.FirstWindow(kw); i < width.EndWindow(kw); ++i)
+                                sum += line[i] * places[i * width.stride + place];
+                            }
+                          }
+                        }
+                        *to++ = sum;
+                      }
+                    }
+                  }
+                }
+              });
+}
+
+// The shape of the operand whose gradient is made.
+Shape ResultShape(const KernelSpec& spec) {
+  const std::vector<int64_t> dims = spec.attributes.Ints("shape");
+  return {dims.begin(), dims.end()};
+}
+
+absl::Status CheckBoth(const KernelSpec& spec) {
+  RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 2, .max_inputs = 2}));
+  const DType dtype = spec.inputs[0].type.dtype;
+  RETURN_IF_ERROR(CheckInputType(spec, 1, dtype));
+  return CheckOutput(spec, 0, {dtype, ResultShape(spec)});
+}
+
+// The convolution in the other direction through the same windows.
+Convolution Turned(Convolution c) {
+  std::swap(c.x_channels, c.y_channels);
+  return c;
+}
+
+template <bool kTransposed>
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareInputGrad(const KernelSpec& spec) {
+  RETURN_IF_ERROR(CheckBoth(spec));
+  const TensorType &dy = spec.inputs[0].type, &w = spec.inputs[1].type;
+  ASSIGN_OR_RETURN(const Convolution forward,
+                   ReadConvolution(spec, ResultShape(spec), w.shape, dy.shape, kTransposed));
+  const Convolution c = Turned(forward);
+  if (dy.dtype == DType::kFloat32 && c.multiplications() > 0)
+    return MakeOneDnnConvolution(c, !kTransposed, /*bias=*/false);
+  return ForFloats(spec, dy.dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return MakeKernel(0, [=](const KernelArguments& arguments) {
+      constexpr auto kRun = kTransposed ? Convolve<T> : ConvolveTransposed<T>;
+      const T* const no_bias = nullptr;
+      kRun(c, Input<T>(arguments, 0), Input<T>(arguments, 1), no_bias, Output<T>(arguments, 0));
+      return absl::OkStatus();
+    });
+  });
+}
+
+template <bool kTransposed>
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareWeightGrad(const KernelSpec& spec) {
+  RETURN_IF_ERROR(CheckBoth(spec));
+  const TensorType &dy = spec.inputs[0].type, &x = spec.inputs[1].type;
+  ASSIGN_OR_RETURN(const Convolution forward,
+                   ReadConvolution(spec, x.shape, ResultShape(spec), dy.shape, kTransposed));
+  // W lies as if X, which has the windows of a transposed convolution, were its result.
+  const Convolution c = kTransposed ? Turned(forward) : forward;
+  if (dy.dtype == DType::kFloat32 && c.multiplications() > 0)
+    return MakeOneDnnWeightGradient(c, kTransposed ? 1 : 0);
+  return ForFloats(spec, dy.dtype, [=](auto zero) {
+    using T = decltype(zero);
+    return MakeKernel(0, [=](const KernelArguments& arguments) {
+      const T *dy = Input<T>(arguments, 0), *x = Input<T>(arguments, 1);
+      if (kTransposed) std::swap(dy, x);
+      ConvolveForWeights(c, dy, x, Output<T>(arguments, 0));
+      return absl::OkStatus();
+    });
+  });
+}
+
+}  // namespace
+
+void RegisterConvolutionGradKernels(KernelRegistry& registry) {
+  registry.Add("ConvInputGrad", kPipecDomain, PrepareInputGrad<false>);
+  registry.Add("ConvWeightGrad", kPipecDomain, PrepareWeightGrad<false>);
+  registry.Add("ConvTransposeInputGrad", kPipecDomain, PrepareInputGrad<true>);
+  registry.Add("ConvTransposeWeightGrad", kPipecDomain, PrepareWeightGrad<true>);
+}
+
+}  // namespace pipec::cpu
