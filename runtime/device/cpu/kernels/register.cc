@@ -61,6 +61,8 @@ const KernelRegistry& Kernels() {
     RegisterEinsumKernels(*registry);
     RegisterGridSampleKernels(*registry);
     RegisterMaxUnpoolKernels(*registry);
+    RegisterDepthToSpaceKernels(*registry);
+    RegisterMelWeightMatrixKernels(*registry);
     RegisterDeformConvolutionKernels(*registry);
     RegisterStftKernels(*registry);
     RegisterDftKernels(*registry);

@@ -58,6 +58,7 @@ void RegisterGatherElementsKernels(KernelRegistry& registry);
 void RegisterGatherNdKernels(KernelRegistry& registry);
 void RegisterTensorScatterKernels(KernelRegistry& registry);
 void RegisterReverseSequenceKernels(KernelRegistry& registry);
+void RegisterDepthToSpaceKernels(KernelRegistry& registry);
 void RegisterEyeLikeKernels(KernelRegistry& registry);
 
 // Convolutions, pooling and what goes with them.
@@ -79,6 +80,7 @@ void RegisterRoiKernels(KernelRegistry& registry);
 // Fourier transforms.
 void RegisterDftKernels(KernelRegistry& registry);
 void RegisterStftKernels(KernelRegistry& registry);
+void RegisterMelWeightMatrixKernels(KernelRegistry& registry);
 
 // Recurrent layers.
 void RegisterRecurrentKernels(KernelRegistry& registry);
