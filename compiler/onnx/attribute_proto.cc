@@ -6,6 +6,7 @@
 #include "compiler/onnx/sparse_tensor.h"
 #include "compiler/onnx/tensor_data.h"
 #include "runtime/base/status.h"
+#include "runtime/base/tiny_types.h"
 
 namespace pipec {
 namespace {
@@ -86,7 +87,11 @@ onnx::TensorProto ToProto(const TensorType& type, absl::string_view bytes) {
   onnx::TensorProto proto;
   proto.set_data_type(static_cast<int>(type.dtype));
   proto.mutable_dims()->Add(type.shape.begin(), type.shape.end());
-  proto.set_raw_data(bytes.data(), bytes.size());
+  if (BitsInFile(type.dtype) < 8) {
+    proto.set_raw_data(PackElements(type.dtype, bytes));
+  } else {
+    proto.set_raw_data(bytes.data(), bytes.size());
+  }
   return proto;
 }
 

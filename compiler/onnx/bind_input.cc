@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "runtime/base/tiny_types.h"
 
 namespace pipec {
 namespace {
@@ -52,6 +53,8 @@ absl::string_view NumPyType(DType dtype) {
       return "<f8";
     case DType::kFloat16:
       return "<f2";
+    case DType::kBFloat16:
+      return "|V2";  // two bytes: NumPy has no name for it
     case DType::kInt64:
       return "<i8";
     case DType::kInt32:
@@ -59,6 +62,8 @@ absl::string_view NumPyType(DType dtype) {
     case DType::kInt16:
       return "<i2";
     case DType::kInt8:
+    case DType::kInt4:
+    case DType::kInt2:
       return "|i1";
     case DType::kUint64:
       return "<u8";
@@ -71,7 +76,7 @@ absl::string_view NumPyType(DType dtype) {
     case DType::kBool:
       return "|b1";
     default:
-      return "";
+      return IsTiny(dtype) ? "|u1" : "";
   }
 }
 

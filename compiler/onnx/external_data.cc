@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "runtime/base/status.h"
+#include "runtime/base/tiny_types.h"
 
 namespace pipec {
 namespace {
@@ -87,7 +88,7 @@ const ExternalDataResolver::File& ExternalDataResolver::Open(const std::string& 
 absl::StatusOr<Tensor> ExternalDataResolver::Resolve(const onnx::TensorProto& proto) {
   Tensor tensor;
   ASSIGN_OR_RETURN(tensor.type, TypeOf(proto));
-  const uint64_t needed = static_cast<uint64_t>(tensor.type.bytes());
+  const uint64_t needed = BytesInFile(tensor.type.dtype, tensor.type.elements());
   if (!proto.raw_data().empty()) return absl::InvalidArgumentError("has its data twice, here and in a file");
   std::string location;
   uint64_t offset = 0, length = needed;

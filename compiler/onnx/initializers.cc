@@ -8,22 +8,34 @@
 #include "compiler/onnx/all_initializers.h"
 #include "compiler/onnx/sparse_tensor.h"
 #include "runtime/base/status.h"
+#include "runtime/base/tiny_types.h"
 
 namespace pipec {
 namespace {
 
-// Small integer tensors are what shapes are made of: needed now, also when they lie in a file.
-absl::Status LoadIfShape(Tensor& tensor) {
-  constexpr uint64_t kSmallBytes = 4096;
+// Small integer tensors are what shapes are made of: needed now, also when they lie in a file. Elements of 4
+// and 2 bits are packed there, and a plan refers to files only as they lie in memory.
+absl::Status LoadIfNeeded(Tensor& tensor) {
+  constexpr uint64_t kSmallBytes = 4096, kMaxPacked = uint64_t{1} << 28;
   TensorData& data = tensor.data;
-  if (!data.file || data.length > kSmallBytes || IsFloat(tensor.type.dtype)) return absl::OkStatus();
+  const bool packed = BitsInFile(tensor.type.dtype) < 8;
+  if (!data.file || IsFloat(tensor.type.dtype) || (data.length > kSmallBytes && !packed)) {
+    return absl::OkStatus();
+  }
+  if (data.length > kMaxPacked) {
+    return absl::UnimplementedError(
+        absl::StrCat("is ", ToString(tensor.type),
+                     " in another file: elements of less than 8 bits are read from there up to 256 MiB"));
+  }
   std::string bytes(data.length, '\0');
   std::ifstream file(*data.file, std::ios::binary);
   file.seekg(static_cast<std::streamoff>(data.offset));
   if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) {
     return absl::NotFoundError(absl::StrCat(*data.file, " cannot be read"));
   }
-  data = {.bytes = std::make_shared<const std::string>(std::move(bytes)), .length = data.length};
+  if (packed) bytes = UnpackElements(tensor.type.dtype, bytes, tensor.type.elements());
+  const uint64_t length = bytes.size();
+  data = {.bytes = std::make_shared<const std::string>(std::move(bytes)), .length = length};
   return absl::OkStatus();
 }
 
@@ -56,7 +68,7 @@ Initializers::Initializers(onnx::ModelProto& model, ExternalDataResolver externa
 absl::StatusOr<Value*> Initializers::AddTensor(const std::string& name, absl::StatusOr<Tensor> tensor,
                                                bool may_learn, bool kept) {
   absl::Status status = tensor.status();
-  if (status.ok()) status = LoadIfShape(*tensor);
+  if (status.ok()) status = LoadIfNeeded(*tensor);
   if (!status.ok()) {
     return absl::Status(status.code(), absl::StrCat(Quote(name), ": ", status.message()));
   }

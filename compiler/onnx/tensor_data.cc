@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/onnx/tensor_limits.h"
 #include "runtime/base/status.h"
+#include "runtime/base/tiny_types.h"
 
 namespace pipec {
 namespace {
@@ -76,10 +77,12 @@ absl::Status CheckInline(const onnx::TensorProto& proto) {
 
 absl::StatusOr<Tensor> WithContents(TensorType type, absl::StatusOr<std::string> contents) {
   ASSIGN_OR_RETURN(std::string bytes, std::move(contents));
-  if (bytes.size() != type.bytes()) {
-    return absl::InvalidArgumentError(absl::StrCat("has ", bytes.size(), " bytes of data, its type ",
-                                                   ToString(type), " needs ", type.bytes()));
+  const uint64_t wanted = BytesInFile(type.dtype, type.elements());
+  if (bytes.size() != wanted) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has ", bytes.size(), " bytes of data, its type ", ToString(type), " needs ", wanted));
   }
+  if (BitsInFile(type.dtype) < 8) bytes = UnpackElements(type.dtype, bytes, type.elements());
   Tensor tensor{std::move(type), {}};
   tensor.data.length = bytes.size();
   tensor.data.bytes = std::make_shared<const std::string>(std::move(bytes));

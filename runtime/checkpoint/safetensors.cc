@@ -26,10 +26,22 @@ struct DTypeName {
   const char* name;
 };
 constexpr DTypeName kDTypes[] = {
-    {DType::kFloat32, "F32"}, {DType::kFloat64, "F64"}, {DType::kFloat16, "F16"}, {DType::kBFloat16, "BF16"},
-    {DType::kInt8, "I8"},     {DType::kInt16, "I16"},   {DType::kInt32, "I32"},   {DType::kInt64, "I64"},
-    {DType::kUint8, "U8"},    {DType::kUint16, "U16"},  {DType::kUint32, "U32"},  {DType::kUint64, "U64"},
+    {DType::kFloat32, "F32"},
+    {DType::kFloat64, "F64"},
+    {DType::kFloat16, "F16"},
+    {DType::kBFloat16, "BF16"},
+    {DType::kInt8, "I8"},
+    {DType::kInt16, "I16"},
+    {DType::kInt32, "I32"},
+    {DType::kInt64, "I64"},
+    {DType::kUint8, "U8"},
+    {DType::kUint16, "U16"},
+    {DType::kUint32, "U32"},
+    {DType::kUint64, "U64"},
     {DType::kBool, "BOOL"},
+    {DType::kFloat8E4M3FN, "F8_E4M3"},
+    {DType::kFloat8E5M2, "F8_E5M2"},
+    {DType::kFloat8E8M0, "F8_E8M0"},
 };
 
 // Parses without exceptions, refusing what the JSON library would let pass: duplicate keys, and nesting no

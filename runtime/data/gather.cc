@@ -1,6 +1,7 @@
 // GatherSamples and Widens (data_source.h).
 #include <cstring>
 
+#include "runtime/base/tiny_types.h"
 #include "runtime/data/data_source.h"
 
 namespace pipec {
@@ -37,6 +38,14 @@ void ConvertFrom(const char* from, DType to_dtype, std::byte* to, int64_t count)
 void Convert(const char* from, DType from_dtype, std::byte* to, DType to_dtype, int64_t count) {
   if (from_dtype == to_dtype) {
     std::memcpy(to, from, count * SizeOf(to_dtype));
+    return;
+  }
+  if (IsTinyInteger(to_dtype)) {
+    for (int64_t i = 0; i < count; ++i) to[i] = std::byte{WrapTiny(to_dtype, from[i])};
+    return;
+  }
+  if (IsTiny(to_dtype)) {
+    std::memcpy(to, from, count);
     return;
   }
   switch (from_dtype) {
@@ -80,6 +89,8 @@ Integer IntegerOf(DType dtype) {
 
 bool Widens(DType from, DType to) {
   if (from == to) return true;
+  // Files have no types of their own for these: integers of a byte, codes of floats (npy.h).
+  if (IsTiny(to)) return from == (to == DType::kInt4 || to == DType::kInt2 ? DType::kInt8 : DType::kUint8);
   const Integer a = IntegerOf(from), b = IntegerOf(to);
   return a.bytes > 0 && a.bytes < b.bytes && (b.is_signed || !a.is_signed);
 }

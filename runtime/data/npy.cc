@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/status.h"
+#include "runtime/base/tiny_types.h"
 
 namespace pipec {
 namespace {
@@ -21,12 +22,13 @@ struct Descr {
   const char* text;
   DType dtype;
 };
-// NumPy has no bfloat16 of its own: the package ml_dtypes adds it, and saves it as two bytes of anything.
+// NumPy has no bfloat16 of its own: the package ml_dtypes adds it, and saves it as two bytes of anything. Which
+// of its types of one byte an array was of, the file does not say.
 constexpr Descr kDescrs[] = {
     {"<f4", DType::kFloat32},  {"<f8", DType::kFloat64},  {"<f2", DType::kFloat16}, {"|b1", DType::kBool},
     {"|i1", DType::kInt8},     {"<i2", DType::kInt16},    {"<i4", DType::kInt32},   {"<i8", DType::kInt64},
     {"|u1", DType::kUint8},    {"<u2", DType::kUint16},   {"<u4", DType::kUint32},  {"<u8", DType::kUint64},
-    {"|V2", DType::kBFloat16}, {"<V2", DType::kBFloat16},
+    {"|V2", DType::kBFloat16}, {"<V2", DType::kBFloat16}, {"|V1", DType::kUint8},   {"<V1", DType::kUint8},
 };
 
 absl::Status Bad(absl::string_view what) { return absl::InvalidArgumentError(std::string(what)); }
@@ -148,9 +150,11 @@ absl::StatusOr<HostArray> ParseNpy(absl::string_view file, std::shared_ptr<const
 }
 
 absl::StatusOr<std::string> NpyHeader(const TensorType& type) {
+  DType dtype = type.dtype;
+  if (IsTiny(dtype)) dtype = dtype == DType::kInt4 || dtype == DType::kInt2 ? DType::kInt8 : DType::kUint8;
   const char* descr = nullptr;
   for (const Descr& row : kDescrs) {
-    if (row.dtype == type.dtype) descr = row.text;
+    if (row.dtype == dtype && descr == nullptr) descr = row.text;
   }
   if (descr == nullptr) return Bad(absl::StrCat("NumPy has no type ", Name(type.dtype)));
   std::string dict = absl::StrCat("{'descr': '", descr, "', 'fortran_order': False, 'shape': (",

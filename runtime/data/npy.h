@@ -14,7 +14,8 @@ namespace pipec {
 // structured types, a size that is not that of the shape. InvalidArgument, without a file's name.
 absl::StatusOr<HostArray> ParseNpy(absl::string_view file, std::shared_ptr<const void> owner);
 
-// The first bytes of an npy file that holds `type`. InvalidArgument for a type NumPy has not (bfloat16).
+// The first bytes of an npy file that holds `type`. Types of at most 8 bits that NumPy has not: int4 and int2 as
+// int8, the others, floats as their codes, as uint8. InvalidArgument for a type that files cannot hold.
 absl::StatusOr<std::string> NpyHeader(const TensorType& type);
 
 }  // namespace pipec

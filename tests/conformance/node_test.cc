@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/base/tiny_types.h"
 
 namespace pipec {
 namespace {
@@ -57,6 +58,9 @@ absl::StatusOr<HostTensor> ToHost(const onnx::TensorProto& tensor) {
   }
   HostTensor host{{dtype, Shape(tensor.dims().begin(), tensor.dims().end())}, {}};
   ASSIGN_OR_RETURN(host.bytes, Contents(tensor, dtype));
+  if (BitsInFile(dtype) < 8 && host.bytes.size() == BytesInFile(dtype, host.type.elements())) {
+    host.bytes = UnpackElements(dtype, host.bytes, host.type.elements());
+  }
   if (static_cast<int64_t>(host.bytes.size()) != host.type.bytes()) {
     return absl::InvalidArgumentError(
         absl::StrCat("a tensor ", ToString(host.type), " of ", host.bytes.size(), " bytes"));

@@ -204,7 +204,7 @@ MakeWidenedKernel(const KernelSpec &spec, PrepareFunction prepare) {
   for (KernelOperand &operand : wide.outputs)
     outputs.push_back(WidenOperand(operand));
   // An attribute that names the type of a result.
-  for (absl::string_view name : {"dtype", "output_dtype"}) {
+  for (absl::string_view name : {"dtype", "output_dtype", "precision"}) {
     if (IsSmallFloat(static_cast<DType>(wide.attributes.Int(name)))) {
       wide.attributes.Set(name, static_cast<int64_t>(DType::kFloat32));
     }

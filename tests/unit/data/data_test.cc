@@ -72,6 +72,22 @@ TEST(Arrays, EveryContainerGivesTheSameSamples) {
   }
 }
 
+// Files have no types of less than 8 bits or float8: their bytes are read and written as integers.
+TEST(Arrays, TinyTypesAreBytes) {
+  const DataInput int4{.name = "i", .type = {DType::kInt4, {2}}};
+  const DataInput float8{.name = "f", .type = {DType::kFloat8E4M3FN, {2}}};
+  const NamedArrays arrays = {{"i", Array<int8_t>(DType::kInt4, {2}, {-8, 7})},
+                              {"f", Array<uint8_t>(DType::kFloat8E4M3FN, {2}, {0x38, 0xff})}};
+  ASSERT_TRUE(WriteNpz(Path("a.npz"), arrays).ok());
+  const auto data = OpenData(Path("a.npz"), {int4, float8}, {});
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_THAT(ReadAs<int8_t>(**data, 0, {0, 1}, 2), ElementsAre(-8, 7));
+  EXPECT_THAT(ReadAs<uint8_t>(**data, 1, {0, 1}, 2), ElementsAre(0x38, 0xff));
+  const auto wrong =
+      OpenData(Path("a.npz"), {DataInput{.name = "i", .type = {DType::kUint4, {2}}}, float8}, {});
+  EXPECT_FALSE(wrong.ok());
+}
+
 // Axis 1 is the batch: sample s is column s.
 TEST(Arrays, TheBatchAxisNeedNotBeTheFirst) {
   ASSERT_TRUE(WriteNpz(Path("axis.npz"), {{"x", Array<float>(DType::kFloat32, {2, 3, 1}, {1, 2, 3, 4, 5, 6})},

@@ -25,6 +25,7 @@ const KernelRegistry& Kernels() {
     RegisterCompareKernels(*registry);
     RegisterWhereKernels(*registry);
     RegisterCastKernels(*registry);
+    RegisterBitCastKernels(*registry);
     RegisterReduceKernels(*registry);
     RegisterArgMaxKernels(*registry);
     RegisterCumulativeKernels(*registry);

@@ -35,6 +35,7 @@ void RegisterVariadicKernels(KernelRegistry& registry);
 void RegisterCompareKernels(KernelRegistry& registry);
 void RegisterWhereKernels(KernelRegistry& registry);
 void RegisterCastKernels(KernelRegistry& registry);
+void RegisterBitCastKernels(KernelRegistry& registry);
 void RegisterBitwiseKernels(KernelRegistry& registry);
 
 // Reductions and running sums.
