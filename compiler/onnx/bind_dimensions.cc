@@ -1,5 +1,6 @@
 #include "compiler/onnx/bind_dimensions.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -168,7 +169,7 @@ absl::StatusOr<BoundInputs> BindDimensions(const onnx::GraphProto& graph,
   if (decides && decides->shape->dim(0).has_dim_value()) batch.written = decides->shape->dim(0).dim_value();
   if (decides && batch.written == 0 && !decides->shape->dim(0).has_dim_value())
     batch.symbol = Symbol(*decides, 0);
-  result.microbatch_size = batch.samples;
+  result.microbatch_size = std::max<int64_t>(1, batch.samples);
   result.written = batch.written;
   for (const Input& input : inputs) {
     BoundInput bound{.name = input.info->name()};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "compiler/onnx/inference_guards.h"
+#include "compiler/onnx/own_inference.h"
 #include "compiler/onnx/schema_context.h"
 #include "compiler/onnx/tensor_data.h"
 #include "compiler/onnx/tensor_limits.h"
@@ -154,6 +156,11 @@ absl::StatusOr<std::vector<TensorType>> InferTypes(const NodeSpec& spec, int out
   }
   RETURN_IF_ERROR(CheckOperands(spec, *schema));
   RETURN_IF_ERROR(CheckBeforeInference(spec, outputs));
+  ASSIGN_OR_RETURN(std::optional<std::vector<TensorType>> own, InferOurselves(spec));
+  if (own) {
+    RETURN_IF_ERROR(CheckResults(spec, *own));
+    return *std::move(own);
+  }
   SchemaContext context(spec, outputs);
   try {
     schema->GetTypeAndShapeInferenceFunction()(context);
