@@ -37,7 +37,7 @@ absl::StatusOr<bool> CopyOutputs(Module& module, const PassContext&) {
       NodeSpec spec{.op = "Transpose", .inputs = {value}, .outputs = {value->type}};
       spec.attributes.Set("perm", std::move(same));
       Value* copy = module.graph.AddNode(std::move(spec))->output(0);
-      copy->output_name = value->name();
+      copy->output_name = value->output_name.empty() ? value->name() : value->output_name;
       value = copy;
       changed = true;
     }

@@ -162,8 +162,9 @@ absl::StatusOr<std::unique_ptr<Module>> CompileFlags::Import() {
   ImportOptions import;
   for (const auto& [name, text] : dims_) {
     int64_t dim = 0;
-    if (!absl::SimpleAtoi(text, &dim) || dim < 1) {
-      return absl::InvalidArgumentError(absl::StrCat("--dim ", name, "=", text, " is not a number above 0"));
+    if (!absl::SimpleAtoi(text, &dim) || dim < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--dim ", name, "=", text, " is not a number of 0 or more"));
     }
     import.dims[name] = dim;
   }
@@ -173,6 +174,7 @@ absl::StatusOr<std::unique_ptr<Module>> CompileFlags::Import() {
   import.evaluate = Evaluate;
   ASSIGN_OR_RETURN(import.microbatch_size, Resolve());
   import.drop_refused_outputs = context_.options.mode == Mode::kTrain;
+  import.infers = context_.options.mode == Mode::kInfer;
   import.microbatches = context_.options.microbatches * context_.options.replicas;
   ASSIGN_OR_RETURN(std::unique_ptr<Module> module, ImportModel(model_, import));
   module->mode = context_.options.mode;

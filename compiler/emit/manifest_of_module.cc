@@ -85,6 +85,9 @@ Manifest MakeManifest(const Module& module, const ParameterPlacement& placement,
   }
   if (module.mode == Mode::kInfer) {
     for (const Value* value : module.graph.outputs) manifest.outputs.push_back(PortOf(*value));
+    for (const CountedOutput& row : module.counted_outputs) {
+      manifest.counts.push_back({row.output, row.axis, row.count});
+    }
   }
   const Contents in_use = ContentsInUse(placement);
   for (const PlacedParameter& placed : placement.parameters) {

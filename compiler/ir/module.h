@@ -125,6 +125,14 @@ struct RefusedOutput {
   bool is_scalar = false;  // declared with one element
 };
 
+// An output whose size depends on data: of its entries along `axis` the first are there, as many as the output
+// `count` (int64 []) says. Both by the names that they have outside.
+struct CountedOutput {
+  std::string output;
+  int axis = 0;
+  std::string count;
+};
+
 struct Module {
   std::string model_name;
   int opset = 0;  // of domain ai.onnx, that the model was written in; 0: not known
@@ -134,6 +142,8 @@ struct Module {
 
   // Samples: batch = microbatches x replicas x microbatch_size.
   int64_t microbatch_size = 1;
+  // The inputs give the batch as a number, which may then stand in constants too.
+  bool batch_is_written = false;
   int replicas = 1;
 
   Training training;                // from level training on (mode train)
@@ -146,6 +156,7 @@ struct Module {
   std::vector<RankMemory> memory;   // from level planned on, one a rank
 
   std::vector<RefusedOutput> refused_outputs;
+  std::vector<CountedOutput> counted_outputs;  // mode infer; their counts are outputs of the graph as well
 
   // Facts that the report shows to the user: what was assumed (and the flag that changes it), what was left out.
   std::vector<std::string> notes;

@@ -6,11 +6,11 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/onnx/add_outputs.h"
 #include "compiler/onnx/baked_batch.h"
 #include "compiler/onnx/bind_dimensions.h"
 #include "compiler/onnx/bind_input.h"
 #include "compiler/onnx/declared_type.h"
-#include "compiler/onnx/emit_node.h"
 #include "compiler/onnx/equal_weights.h"
 #include "compiler/onnx/external_data.h"
 #include "compiler/onnx/import_batch.h"
@@ -19,6 +19,7 @@
 #include "compiler/onnx/pytorch_parameters.h"
 #include "compiler/onnx/read_model.h"
 #include "compiler/onnx/scope.h"
+#include "compiler/onnx/unfold_inputs.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -31,6 +32,7 @@ absl::Status Prefix(absl::string_view what, const absl::Status& status) {
 
 absl::Status AddInputs(const BoundInputs& bound, const ImportOptions& options, Module& module, Scope& scope) {
   module.microbatch_size = bound.microbatch_size;
+  module.batch_is_written = bound.written > 0;
   for (const BoundInput& input : bound.inputs) {
     if (input.name.empty() || scope.Owns(input.name)) {
       return absl::InvalidArgumentError(
@@ -48,52 +50,6 @@ absl::Status AddInputs(const BoundInputs& bound, const ImportOptions& options, M
     scope.Set(input.name, value);
   }
   return absl::OkStatus();
-}
-
-// The value of an output, under its name.
-absl::StatusOr<Value*> OutputValue(const onnx::ValueInfoProto& info, const BakedBatch& batch, Module& module,
-                                   const Scope& scope) {
-  const Meaning* meaning = scope.Find(info.name());
-  const std::string what = absl::StrCat("output '", info.name(), "'");
-  if (!meaning || std::holds_alternative<Absent>(*meaning)) {
-    return absl::InvalidArgumentError(absl::StrCat(what, " is defined by nothing"));
-  }
-  if (std::holds_alternative<Sequence>(*meaning) || std::holds_alternative<EmptyOptional>(*meaning)) {
-    return absl::UnimplementedError(absl::StrCat("is ", Describe(*meaning), ", only tensors are supported"));
-  }
-  ASSIGN_OR_RETURN(Value * value, TensorOf(*meaning));
-  // Exporters write the batch of the export into the outputs, also where the inputs have a symbol.
-  const bool same_batch = batch.written() == batch.samples();
-  absl::Status declared = CheckDeclaredType(info, value->type, same_batch ? -1 : value->batch_axis);
-  if (!declared.ok()) return absl::Status(declared.code(), absl::StrCat(what, " ", declared.message()));
-  if (value->name() == info.name()) return value;
-  NodeSpec identity{.op = "Identity", .name = absl::StrCat(info.name(), "/Identity"), .inputs = {value}};
-  identity.output_names = {info.name()};
-  ASSIGN_OR_RETURN(Node * node, EmitNode(module.graph, std::move(identity)));
-  return node->output(0);
-}
-
-absl::Status AddOutputs(const onnx::GraphProto& graph, const ImportOptions& options, const BakedBatch& batch,
-                        Module& module, const Scope& scope) {
-  absl::Status first_refusal;
-  for (const auto& info : graph.output()) {
-    const absl::StatusOr<Value*> value = OutputValue(info, batch, module, scope);
-    if (value.ok()) {
-      module.graph.outputs.push_back(*value);
-      continue;
-    }
-    const std::string why = absl::StrCat("output '", info.name(), "': ", value.status().message());
-    if (!absl::IsUnimplemented(value.status())) return value.status();
-    first_refusal.Update(absl::UnimplementedError(why));
-    if (!options.drop_refused_outputs) return first_refusal;
-    module.refused_outputs.push_back({.name = info.name(),
-                                      .why = std::string(value.status().message()),
-                                      .position = static_cast<int>(module.graph.outputs.size()),
-                                      .is_float = MayBeFloat(info),
-                                      .is_scalar = IsDeclaredScalar(info)});
-    module.notes.push_back(absl::StrCat("left out: ", why));
-  }
-  return module.graph.outputs.empty() ? first_refusal : absl::OkStatus();
 }
 
 // An input with an initializer is a default that --input replaces; before IR version 4 it was a constant.
@@ -144,14 +100,17 @@ absl::Status Build(onnx::ModelProto& model, const std::string& path, const Impor
                                 options.allow_missing_weights);
   ASSIGN_OR_RETURN(const PyTorchParameters pytorch, RestorePyTorchParameters(model, external));
   module.notes.insert(module.notes.end(), pytorch.notes.begin(), pytorch.notes.end());
+  ImportOptions binding = options;
+  ASSIGN_OR_RETURN(const std::vector<UnfoldedInput> unfolded, UnfoldInputs(graph, binding.dims));
   absl::flat_hash_set<std::string> initializers;
   for (const auto& proto : graph.initializer()) initializers.insert(proto.name());
   for (const auto& proto : graph.sparse_initializer()) initializers.insert(proto.values().name());
   ASSIGN_OR_RETURN(const BoundInputs bound,
-                   BindDimensions(graph, initializers, options, batch.wanted_samples(), batch.shared()));
+                   BindDimensions(graph, initializers, binding, batch.wanted_samples(), batch.shared()));
   batch.Bind(bound.microbatch_size, bound.written, bound.alike);
   Scope scope;
   RETURN_IF_ERROR(AddInputs(bound, options, module, scope));
+  NameUnfolded(unfolded, scope);
   Initializers reader(model, std::move(external), module.graph);
   RETURN_IF_ERROR(reader.Add(graph, pytorch, scope));
   RETURN_IF_ERROR(CheckDefaults(graph, initializers, scope));
@@ -160,7 +119,7 @@ absl::Status Build(onnx::ModelProto& model, const std::string& path, const Impor
   RETURN_IF_ERROR(importer.Import(graph.node(), opsets, scope));
   for (std::string& note : reader.Notes()) module.notes.push_back(std::move(note));
   for (std::string& note : NoteEqualWeights(module.graph)) module.notes.push_back(std::move(note));
-  return AddOutputs(graph, options, batch, module, scope);
+  return AddOutputs(graph, options, batch, importer.counted(), scope, module);
 }
 
 absl::StatusOr<std::unique_ptr<Module>> ImportFile(const std::string& path, const ImportOptions& options,

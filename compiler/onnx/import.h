@@ -29,6 +29,8 @@ struct ImportOptions {
   // An output that cannot be supported is left out with a note, as long as another is left: training needs
   // one.
   bool drop_refused_outputs = false;
+  // The module will infer: conditions and sizes that only the run knows are admitted (counted_axes.h).
+  bool infers = false;
   // External data may be links (--allow-links).
   bool allow_links = false;
   // Nodes of loop and function bodies, once per iteration and call: fewer than what a file may have, since a

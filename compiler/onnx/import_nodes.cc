@@ -1,6 +1,7 @@
 #include "compiler/onnx/import_nodes.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -67,6 +68,16 @@ class NodeImporter::FrameImporter : public InPlaceImporter {
   FrameImporter(NodeImporter& importer, const Frame& frame) : importer_(importer), frame_(frame) {}
 
   Graph& graph() override { return importer_.graph_; }
+  bool infers() const override { return importer_.options_.infers; }
+  absl::Status Count(Value* value, int axis, Value* count) override {
+    if (const Counted* counted = importer_.counted_.Find(value)) {
+      return absl::UnimplementedError(absl::StrCat("only the run knows how many entries '", value->name(),
+                                                   "' has along axis ", axis, ", and along axis ",
+                                                   counted->axis, " either, which is not supported"));
+    }
+    importer_.counted_.Set(value, {axis, count});
+    return absl::OkStatus();
+  }
   absl::StatusOr<std::vector<Value*>> Emit(NodeSpec spec, int outputs) override {
     return importer_.Emit(std::move(spec), outputs, std::vector<bool>(outputs, true));
   }
@@ -169,6 +180,14 @@ absl::StatusOr<NodeImporter::Results> NodeImporter::ConvertInPlace(const onnx::N
                    .operands = Operands(proto, frame.scope),
                    .proto = proto};
   RETURN_IF_ERROR(ReadAttributes(proto, frame.attributes, true, node.attributes));
+  // These take an operand apart into as many parts as its type says.
+  if (proto.op_type() == "Scan" || proto.op_type() == "SplitToSequence") {
+    NodeSpec apart{.op = proto.op_type()};
+    for (const Meaning& operand : node.operands) {
+      if (const auto* value = std::get_if<Value*>(&operand)) apart.inputs.push_back(*value);
+    }
+    if (counted_.First(apart.inputs)) return counted_.Refusal(apart);
+  }
   FrameImporter importer(*this, frame);
   return rule(node, importer);
 }
@@ -193,8 +212,16 @@ absl::StatusOr<std::vector<Value*>> NodeImporter::ConvertTensors(const onnx::Nod
   if (spec.domain.empty()) {
     PendingNode pending{
         .graph = graph_, .spec = std::move(spec), .opset = frame.opsets.at(""), .outputs = outputs};
+    const bool counted = counted_.First(pending.spec.inputs) != nullptr;
+    const int nodes = graph_.num_nodes();
     RETURN_IF_ERROR(NormalizeOpset(pending));
     if (pending.results.empty()) RETURN_IF_ERROR(NormalizeLoss(pending));
+    // What the rules add is not looked at one by one.
+    if (counted && (!pending.results.empty() || graph_.num_nodes() > nodes)) {
+      return absl::UnimplementedError(
+          absl::StrCat("the form of ", proto.op_type(),
+                       " of this opset is not supported on operands whose size only the run knows"));
+    }
     if (!pending.results.empty()) return std::move(pending.results);
     spec = std::move(pending.spec);
   }
@@ -205,12 +232,18 @@ absl::StatusOr<std::vector<Value*>> NodeImporter::ConvertTensors(const onnx::Nod
 
 absl::StatusOr<std::vector<Value*>> NodeImporter::Emit(NodeSpec spec, int outputs,
                                                        const std::vector<bool>& wanted) {
+  if (const SizedByData* sized = FindSizedByData(spec)) {
+    return EmitSizedByData(std::move(spec), *sized, outputs, wanted);
+  }
+  const bool counted = counted_.First(spec.inputs) != nullptr;
   onnx::FunctionProto storage;
   const onnx::FunctionProto* body = nullptr;
   if (spec.domain != kPipecDomain && !HasKernel("cpu", spec.op, spec.domain)) {
     ASSIGN_OR_RETURN(body, FindFunctionBody(spec, outputs, storage));
   }
   if (body) {
+    // Its nodes are looked at one by one; but which they are may have been decided by shapes.
+    if (counted && !IsBroadcast(spec.op, spec.domain)) return counted_.Refusal(spec);
     AttributeBindings bindings(spec.attributes.begin(), spec.attributes.end());
     RETURN_IF_ERROR(AddSchemaDefaults(spec.op, spec.domain, bindings));
     Results operands;
@@ -224,7 +257,16 @@ absl::StatusOr<std::vector<Value*>> NodeImporter::Emit(NodeSpec spec, int output
     }
     return results;
   }
+  for (int k = 0; k < spec.inputs.size() && counted; ++k) {
+    const Counted* index = CountedAxes::IsIndex(spec, k) ? counted_.Find(spec.inputs[k]) : nullptr;
+    if (!index || index->zeros) continue;
+    ASSIGN_OR_RETURN(spec.inputs[k], ZeroBeyondCount(spec.inputs[k]));
+  }
   ASSIGN_OR_RETURN(spec.outputs, batch_.InferTypes(graph_, spec, outputs));
+  std::vector<std::optional<Counted>> counts(outputs);
+  if (counted) {
+    ASSIGN_OR_RETURN(counts, counted_.OfResults(spec));
+  }
   for (int k = 0; k < outputs; ++k) {
     if (!wanted[k]) spec.outputs[k] = {};
   }
@@ -232,6 +274,9 @@ absl::StatusOr<std::vector<Value*>> NodeImporter::Emit(NodeSpec spec, int output
   Node* node = graph_.AddNode(std::move(spec));
   batch_.Place(*node, name);
   std::vector<Value*> results(node->outputs().begin(), node->outputs().end());
+  for (int k = 0; k < outputs; ++k) {
+    if (counts[k] && results[k]) counted_.Set(results[k], *counts[k]);
+  }
   RETURN_IF_ERROR(FoldSmall(graph_, node, options_.evaluate, results));
   return results;
 }

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "compiler/onnx/baked_batch.h"
+#include "compiler/onnx/counted_axes.h"
 #include "compiler/onnx/import.h"
 #include "compiler/onnx/in_place.h"
 #include "compiler/onnx/initializers.h"
@@ -34,6 +35,8 @@ class NodeImporter {
   // an error: the names of its results mean the refusal. Errors name the node, its op, domain and opset.
   absl::Status Import(const Nodes& nodes, const Opsets& opsets, Scope& scope);
 
+  const CountedAxes& counted() const { return counted_; }
+
  private:
   // The main graph, a subgraph, or one call of a function.
   struct Frame {
@@ -58,6 +61,10 @@ class NodeImporter {
   absl::StatusOr<Results> ConvertInPlace(const onnx::NodeProto& proto, const Frame& frame, InPlaceRule rule);
   absl::StatusOr<std::vector<Value*>> ConvertTensors(const onnx::NodeProto& proto, const Frame& frame);
   absl::StatusOr<std::vector<Value*>> Emit(NodeSpec spec, int outputs, const std::vector<bool>& wanted);
+  absl::StatusOr<std::vector<Value*>> EmitSizedByData(NodeSpec spec, const SizedByData& sized, int outputs,
+                                                      std::vector<bool> wanted);
+  // The value with 0 instead of what lies beyond its count.
+  absl::StatusOr<Value*> ZeroBeyondCount(Value* value);
   // One call of a function. `callers`: the opsets around it; null for a function that belongs to a schema.
   absl::StatusOr<Results> Call(const onnx::FunctionProto& function, const std::string& name, Results operands,
                                AttributeBindings attributes, const Opsets* callers);
@@ -69,10 +76,11 @@ class NodeImporter {
   const ImportOptions& options_;
   Initializers& initializers_;
   BakedBatch& batch_;
+  CountedAxes counted_;
   absl::flat_hash_map<std::string, const onnx::FunctionProto*> functions_;
   std::vector<std::string> active_;  // functions that are being expanded, outermost first
   int depth_ = 0;                    // of functions and subgraphs around the node
-  int64_t copies_ = 0;                // nodes of bodies, and bodies, once per call and iteration
+  int64_t copies_ = 0;               // nodes of bodies, and bodies, once per call and iteration
 };
 
 }  // namespace pipec

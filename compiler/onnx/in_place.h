@@ -1,6 +1,5 @@
 // Ops that leave no node of their own: what they stand for is put in their place while the model is imported.
-// Control flow whose course is known (If, Loop, Scan) leaves the nodes that run, sequences and optionals
-// leave their elements.
+// Control flow (If, Loop, Scan) leaves the nodes that run, sequences and optionals leave their elements.
 #pragma once
 
 #include <string>
@@ -19,6 +18,11 @@ class InPlaceImporter {
   virtual ~InPlaceImporter() = default;
 
   virtual Graph& graph() = 0;
+  // Whether what only the run knows may decide (ImportOptions::infers).
+  virtual bool infers() const = 0;
+  // Only the first `count` (int64 []) entries of `value` along `axis` are entries of the result. Unimplemented
+  // if it is counted along another already.
+  virtual absl::Status Count(Value* value, int axis, Value* count) = 0;
   // The results of a node of the newest opset, `outputs` of them; folded if its operands are small constants.
   virtual absl::StatusOr<std::vector<Value*>> Emit(NodeSpec spec, int outputs = 1) = 0;
   // The results of a subgraph of this node, imported once more; `prefix` goes before its names.
@@ -42,7 +46,7 @@ struct InPlaceNode {
 };
 
 // One result per output of the node; errors do not name it. Unimplemented if what the op does depends on
-// data.
+// data, and cannot be chosen from when they are there.
 using InPlaceRule = absl::StatusOr<std::vector<Meaning>> (*)(const InPlaceNode& node,
                                                              InPlaceImporter& importer);
 

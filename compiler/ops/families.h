@@ -13,6 +13,7 @@ absl::Span<const OpInfo> RecurrentOps();
 absl::Span<const OpInfo> ReductionOps();
 absl::Span<const OpInfo> ShapeOps();
 absl::Span<const OpInfo> SelectionOps();
+absl::Span<const OpInfo> SizedByDataOps();
 absl::Span<const OpInfo> DropoutOps();
 absl::Span<const OpInfo> LossOps();
 absl::Span<const OpInfo> UpdateOps();

@@ -79,6 +79,41 @@ absl::Status Place(const Collected& output, absl::Span<const std::byte> microbat
   return absl::OkStatus();
 }
 
+// The first `count` entries of `array` along `axis`.
+HostArray FirstEntries(const HostArray& array, int axis, int64_t count) {
+  HostArray first;
+  first.type = array.type;
+  first.type.shape[axis] = count;
+  const absl::Span<const int64_t> shape(array.type.shape);
+  const int64_t outer = NumElements(shape.first(axis));
+  const int64_t row = NumElements(shape.subspan(axis + 1)) * SizeOf(array.type.dtype);
+  auto bytes = std::make_shared<std::string>();
+  for (int64_t o = 0; o < outer; ++o) {
+    const absl::string_view part = array.bytes.substr(o * shape[axis] * row, count * row);
+    bytes->append(part.data(), part.size());
+  }
+  first.bytes = *bytes;
+  first.owner = std::move(bytes);
+  return first;
+}
+
+// Outputs that have as many entries as the data say, cut to those. The counts are no outputs of the model.
+absl::Status CutToCounts(const Manifest& manifest, NamedArrays* outputs) {
+  for (const ManifestCount& row : manifest.counts) {
+    HostArray& output = outputs->at(row.output);
+    int64_t count;
+    std::memcpy(&count, outputs->at(row.count).bytes.data(), sizeof(count));
+    if (count < 0 || count > output.type.shape[row.axis]) {
+      return absl::DataLossError(absl::StrCat("output '", row.output, "' is said to have ", count,
+                                              " entries along axis ", row.axis, " of ",
+                                              ToString(output.type)));
+    }
+    output = FirstEntries(output, row.axis, count);
+  }
+  for (const ManifestCount& row : manifest.counts) outputs->erase(row.count);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Infer(Session& session, const DataSource& data, const RunOptions& options, RunObserver& observer,
@@ -88,6 +123,13 @@ absl::Status Infer(Session& session, const DataSource& data, const RunOptions& o
   if (total == 0) return absl::InvalidArgumentError("the data has no complete sample");
   std::vector<Collected> collected;
   if (outputs != nullptr) {
+    if (!manifest.counts.empty() && total != batch) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("--outputs: how many entries output '", manifest.counts[0].output, "' has along axis ",
+                       manifest.counts[0].axis, " depends on the data of a batch of ", batch,
+                       " samples, but the data has ", total,
+                       "; give one batch of data, or compile the model with --batch=", total));
+    }
     ASSIGN_OR_RETURN(collected, PrepareOutputs(session, total));
   }
   std::vector<int64_t> samples(batch);
@@ -117,7 +159,7 @@ absl::Status Infer(Session& session, const DataSource& data, const RunOptions& o
   }
   result->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   for (Collected& output : collected) (*outputs)[output.type.name] = std::move(output.array);
-  return absl::OkStatus();
+  return outputs != nullptr ? CutToCounts(manifest, outputs) : absl::OkStatus();
 }
 
 }  // namespace pipec

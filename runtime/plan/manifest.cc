@@ -128,6 +128,31 @@ absl::StatusOr<std::vector<ManifestPort>> ReadPorts(const json& list, const char
   return ports;
 }
 
+// Every count is an int64 scalar, and that of other outputs.
+absl::Status CheckCounts(const Manifest& manifest) {
+  auto find = [&](const std::string& name) -> const ManifestPort* {
+    for (const ManifestPort& port : manifest.outputs) {
+      if (port.name == name) return &port;
+    }
+    return nullptr;
+  };
+  std::set<std::string> counted;
+  for (const ManifestCount& row : manifest.counts) {
+    auto bad = [&](absl::string_view fault) {
+      return absl::InvalidArgumentError(absl::StrCat("count of output '", row.output, "': ", fault));
+    };
+    const ManifestPort *output = find(row.output), *count = find(row.count);
+    if (!output || !count) return bad("there is no such output, or none that counts");
+    if (count->type != TensorType{DType::kInt64, {}}) return bad("its count is no int64 scalar");
+    if (row.axis >= static_cast<int>(output->type.shape.size())) return bad("it has no such axis");
+    if (!counted.insert(row.output).second) return bad("it is counted twice");
+    if (manifest.mode != "infer" || manifest.microbatches != 1 || manifest.replicas != 1) {
+      return bad("wanted mode infer and one microbatch a batch");
+    }
+  }
+  return absl::OkStatus();
+}
+
 json ShapeOf(const TensorType& type) {
   return json(std::vector<int64_t>(type.shape.begin(), type.shape.end()));
 }
@@ -146,7 +171,10 @@ json PortsToJson(const std::vector<ManifestPort>& ports) {
 
 // All fields but the hash of the fields.
 json FieldsOf(const Manifest& manifest) {
-  json parameters = json::array(), files = json::array(), links = json::array();
+  json parameters = json::array(), files = json::array(), links = json::array(), counts = json::array();
+  for (const ManifestCount& row : manifest.counts) {
+    counts.push_back({{"output", row.output}, {"axis", row.axis}, {"count", row.count}});
+  }
   for (const ManifestParameter& parameter : manifest.parameters) {
     parameters.push_back({{"name", parameter.name},
                           {"dtype", std::string(Name(parameter.type.dtype))},
@@ -176,6 +204,7 @@ json FieldsOf(const Manifest& manifest) {
           {"labels", manifest.labels},
           {"inputs", PortsToJson(manifest.inputs)},
           {"outputs", PortsToJson(manifest.outputs)},
+          {"counts", std::move(counts)},
           {"parameters", std::move(parameters)},
           {"files", std::move(files)},
           {"links", std::move(links)}};
@@ -223,6 +252,13 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   if (manifest.mode != "train" && manifest.mode != "infer") fields.Fail("'mode' is neither train nor infer");
   ASSIGN_OR_RETURN(manifest.inputs, ReadPorts(fields.List("inputs"), "input"));
   ASSIGN_OR_RETURN(manifest.outputs, ReadPorts(fields.List("outputs"), "output"));
+  for (const json& item : fields.List("counts")) {
+    Fields count(item, "count");
+    ManifestCount row{count.String("output"), 0, count.String("count")};
+    row.axis = static_cast<int>(count.Int("axis", 0, 1 << 16));
+    RETURN_IF_ERROR(count.Finish());
+    manifest.counts.push_back(std::move(row));
+  }
   for (const json& item : fields.List("parameters")) {
     Fields parameter(item, "parameter");
     ManifestParameter row;
@@ -253,6 +289,7 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   }
   const std::string hash = fields.String("xxh3");
   RETURN_IF_ERROR(fields.Finish());
+  RETURN_IF_ERROR(CheckCounts(manifest));
   if (hash != HashOf(FieldsOf(manifest))) {
     return absl::InvalidArgumentError(
         "edited after pipec wrote it ('xxh3' differs); compile the model again");

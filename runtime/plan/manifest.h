@@ -21,6 +21,14 @@ struct ManifestPort {
   int64_t bound = 0;   // integer inputs: values lie in [0, bound); 0: not known
 };
 
+// An output whose size depends on data: of its entries along `axis` the first are there, as many as the output
+// `count`, an int64 scalar, says after each run.
+struct ManifestCount {
+  std::string output;
+  int axis = 0;
+  std::string count;
+};
+
 // An initial value of the model: where it starts out. Every initializer that the model keeps outside
 // model.onnx.
 struct ManifestParameter {
@@ -64,6 +72,7 @@ struct Manifest {
   std::string labels;  // the input that holds labels; "" if there is none
   std::vector<ManifestPort> inputs;
   std::vector<ManifestPort> outputs;
+  std::vector<ManifestCount> counts;  // of one microbatch a batch only
   std::vector<ManifestParameter> parameters;  // in the model's order
   std::vector<ManifestFile> files;            // all but manifest.json itself
   std::vector<ManifestLink> links;            // one a file
@@ -78,7 +87,7 @@ std::string RankFileName(int rank);
 absl::StatusOr<ManifestFile> DescribeFile(const std::string& path, absl::string_view name);
 
 std::string ToJson(const Manifest& manifest);
-// Refuses missing, surplus or senseless fields, paths that leave the plan, and fields that are not those
+// Refuses missing, surplus or senseless fields, counts of what is not there or cannot be counted, paths that leave the plan, and fields that are not those
 // whose hash stands beside them. InvalidArgument, without the file's name.
 absl::StatusOr<Manifest> ParseManifest(absl::string_view json);
 

@@ -37,6 +37,9 @@ void Corrupt(Tensor& tensor) {
 }
 
 absl::Status CompareAll(const NamedArrays& got, const std::vector<NamedTensor>& wanted) {
+  if (got.size() > wanted.size()) {
+    return absl::DataLossError(absl::StrCat("has ", got.size(), " outputs, wanted ", wanted.size()));
+  }
   for (const NamedTensor& output : wanted) {
     const auto it = got.find(output.name);
     if (it == got.end()) return absl::DataLossError(absl::StrCat("output '", output.name, "' is missing"));
@@ -59,10 +62,10 @@ absl::Status RunTest(const SuiteTest& test, const Flags& flags, const std::strin
   if (flags.stages > 1 && model.graph().node_size() < flags.stages)
     return absl::CancelledError("has one node");
   ASSIGN_OR_RETURN(const NamedArrays outputs,
-                   RunModel(test.model, model, data.inputs, {.stages = 1, .folder = folder}));
+                   RunModel(test.model, model, data, {.stages = 1, .folder = folder}));
   if (flags.stages > 1) {
     absl::StatusOr<NamedArrays> staged =
-        RunModel(test.model, model, data.inputs, {.stages = flags.stages, .folder = folder});
+        RunModel(test.model, model, data, {.stages = flags.stages, .folder = folder});
     // After folding there may be less to cut than nodes in the file.
     if (absl::StrContains(staged.status().message(), "at most")) return absl::CancelledError("cannot be cut");
     if (!staged.ok()) return staged.status();

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/emit/emit.h"
 #include "compiler/onnx/import.h"
@@ -21,7 +22,7 @@ namespace pipec {
 namespace {
 
 // How much is known before the run.
-enum class Binding { kNothing, kIntegers, kAllButLargest };
+enum class Binding { kNothing, kIntegers, kAllButLargest, kAll };
 
 bool IsBound(const NamedTensor& input, const std::vector<NamedTensor>& inputs, Binding binding) {
   switch (binding) {
@@ -33,6 +34,8 @@ bool IsBound(const NamedTensor& input, const std::vector<NamedTensor>& inputs, B
       return &input != &*std::max_element(inputs.begin(), inputs.end(), [](const auto& a, const auto& b) {
         return a.tensor.type.bytes() < b.tensor.type.bytes();
       });
+    case Binding::kAll:
+      return true;
   }
   return false;
 }
@@ -44,28 +47,66 @@ absl::Status WriteNpy(const std::string& path, const Tensor& tensor) {
   return file.good() ? absl::OkStatus() : absl::UnknownError(absl::StrCat("cannot write ", path));
 }
 
+const Tensor* Find(const std::vector<NamedTensor>& inputs, const std::string& name) {
+  auto it = std::find_if(inputs.begin(), inputs.end(), [&](const auto& input) { return input.name == name; });
+  return it == inputs.end() ? nullptr : &it->tensor;
+}
+
+// The type of the tensors that an input is or consists of.
+onnx::TypeProto::Tensor& TensorTypeOf(onnx::TypeProto& type) {
+  if (type.has_optional_type()) return TensorTypeOf(*type.mutable_optional_type()->mutable_elem_type());
+  if (type.has_sequence_type()) return TensorTypeOf(*type.mutable_sequence_type()->mutable_elem_type());
+  return *type.mutable_tensor_type();
+}
+
+// Declares what --dim cannot say: the number of axes, and sizes of 0. Whether that changed anything.
+bool DeclareShapes(const std::vector<NamedTensor>& inputs, onnx::ModelProto& model) {
+  bool changed = false;
+  for (auto& info : *model.mutable_graph()->mutable_input()) {
+    const Tensor* whole = Find(inputs, info.name());
+    const Tensor* tensor = whole ? whole : Find(inputs, absl::StrCat(info.name(), ".0"));
+    if (!tensor) continue;
+    onnx::TypeProto::Tensor& type = TensorTypeOf(*info.mutable_type());
+    const Shape& shape = tensor->type.shape;
+    if (!type.has_shape()) {
+      changed = true;
+      type.mutable_shape();
+      for (size_t axis = 0; axis < shape.size(); ++axis) type.mutable_shape()->add_dim();
+    }
+    for (int axis = 0; axis < type.shape().dim_size() && axis < static_cast<int>(shape.size()); ++axis) {
+      auto& dim = *type.mutable_shape()->mutable_dim(axis);
+      if (dim.has_dim_value() || shape[axis] != 0) continue;
+      changed = true;
+      dim.set_dim_value(0);
+    }
+  }
+  return changed;
+}
+
 // Every symbolic dimension of an input is what the data say.
-std::map<std::string, int64_t> Dimensions(const onnx::ModelProto& model,
-                                          const std::vector<NamedTensor>& inputs) {
-  std::map<std::string, int64_t> dims;
-  for (const auto& info : model.graph().input()) {
-    auto input =
-        std::find_if(inputs.begin(), inputs.end(), [&](const auto& i) { return i.name == info.name(); });
-    if (input == inputs.end()) continue;
-    const auto& shape = info.type().tensor_type().shape();
-    for (int axis = 0; axis < shape.dim_size() && axis < input->tensor.type.shape.size(); ++axis) {
-      if (shape.dim(axis).has_dim_value()) continue;
-      const std::string& name = shape.dim(axis).dim_param();
-      dims[name.empty() ? absl::StrCat(info.name(), ":", axis) : name] = input->tensor.type.shape[axis];
+std::map<std::string, int64_t> Dimensions(onnx::ModelProto& model, const SuiteData& data) {
+  std::map<std::string, int64_t> dims = data.dims;
+  for (auto& info : *model.mutable_graph()->mutable_input()) {
+    const auto& shape = TensorTypeOf(*info.mutable_type()).shape();
+    for (const auto& [name, tensor] : data.inputs) {
+      const bool element = absl::StartsWith(name, absl::StrCat(info.name(), "."));
+      if (name != info.name() && !element) continue;
+      for (int axis = 0; axis < shape.dim_size() && axis < tensor.type.shape.size(); ++axis) {
+        if (shape.dim(axis).has_dim_value()) continue;
+        const std::string& symbol = shape.dim(axis).dim_param();
+        const bool own = element || symbol.empty();
+        dims[own ? absl::StrCat(name, ":", axis) : symbol] = tensor.type.shape[axis];
+      }
     }
   }
   return dims;
 }
 
-absl::StatusOr<std::unique_ptr<Module>> Compile(const std::string& path, const onnx::ModelProto& model,
+absl::StatusOr<std::unique_ptr<Module>> Compile(const std::string& path,
+                                                const std::map<std::string, int64_t>& dims,
                                                 const std::vector<NamedTensor>& inputs, Binding binding,
                                                 const RunModelOptions& options) {
-  ImportOptions import{.dims = Dimensions(model, inputs)};
+  ImportOptions import{.dims = dims, .infers = true};
   import.evaluate = [](const Node& node, absl::Span<const std::string* const> operands) {
     return Evaluate(node, operands);
 };
@@ -93,10 +134,8 @@ class SuiteInputs : public DataSource {
   SuiteInputs(const std::vector<DataInput>& wanted, const std::vector<NamedTensor>& inputs)
       : wanted_(wanted) {
     for (const DataInput& input : wanted) {
-      auto it =
-          std::find_if(inputs.begin(), inputs.end(), [&](const auto& i) { return i.name == input.name; });
-      tensors_.push_back(&it->tensor);
-      if (input.batch_axis >= 0) samples_ = it->tensor.type.shape[input.batch_axis];
+      tensors_.push_back(Find(inputs, input.name));
+      if (input.batch_axis >= 0) samples_ = tensors_.back()->type.shape[input.batch_axis];
     }
   }
   int64_t samples() const override { return samples_; }
@@ -140,18 +179,26 @@ absl::StatusOr<NamedArrays> RunPlanOnce(const std::string& directory,
 }  // namespace pipec
 
 absl::StatusOr<NamedArrays> RunModel(const std::string& path, const onnx::ModelProto& model,
-                                     const std::vector<NamedTensor>& inputs, const RunModelOptions& options) {
+                                     const SuiteData& data, const RunModelOptions& options) {
+  onnx::ModelProto declared = model;
+  std::string file = path;
+  if (DeclareShapes(data.inputs, declared)) {
+    file = options.folder + "/declared.onnx";
+    std::ofstream out(file, std::ios::binary);
+    if (!declared.SerializeToOstream(&out)) return absl::UnknownError(absl::StrCat("cannot write ", file));
+  }
+  const std::map<std::string, int64_t> dims = Dimensions(declared, data);
   absl::StatusOr<std::unique_ptr<Module>> module;
-  for (Binding binding : {Binding::kNothing, Binding::kIntegers, Binding::kAllButLargest}) {
-    module = Compile(path, model, inputs, binding, options);
-    if (module.ok() || inputs.empty()) break;
+  for (Binding binding : {Binding::kNothing, Binding::kIntegers, Binding::kAllButLargest, Binding::kAll}) {
+    module = Compile(file, dims, data.inputs, binding, options);
+    if (module.ok() || data.inputs.empty()) break;
   }
   if (!module.ok()) return module.status();
   ASSIGN_OR_RETURN(const ParameterPlacement placement, PlaceParameters(**module));
   const std::string plan = options.folder + "/plan";
   std::filesystem::remove_all(plan);
   RETURN_IF_ERROR(EmitPlan(**module, placement, {.directory = plan}));
-  return RunPlanOnce(plan, inputs);
+  return RunPlanOnce(plan, data.inputs);
 }
 
 }  // namespace pipec

@@ -18,8 +18,8 @@ struct RunModelOptions {
 
 // The outputs by name. Inputs that shapes depend on cannot be fed at run time: where the import asks for it,
 // they are bound to their contents, as --input NAME=FILE.npy does: first those of integers and bools, then
-// all but the largest.
+// all but the largest, then all. Inputs without a declared shape are declared with the shape that they have.
 absl::StatusOr<NamedArrays> RunModel(const std::string& path, const onnx::ModelProto& model,
-                                     const std::vector<NamedTensor>& inputs, const RunModelOptions& options);
+                                     const SuiteData& data, const RunModelOptions& options);
 
 }  // namespace pipec

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "onnx/onnx-data.pb.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -16,21 +17,52 @@ namespace {
 
 namespace fs = std::filesystem;
 
-absl::StatusOr<Tensor> ReadTensor(const std::string& path, const onnx::ValueInfoProto& info) {
-  if (!info.type().has_tensor_type()) {
-    return absl::UnimplementedError(absl::StrCat("'", info.name(), "' is no tensor"));
+absl::Status AddTensor(const onnx::TensorProto& proto, const std::string& name,
+                       std::vector<NamedTensor>& tensors) {
+  absl::StatusOr<Tensor> tensor = ReadInlineTensor(proto);
+  if (!tensor.ok()) {
+    return absl::Status(tensor.status().code(), absl::StrCat("'", name, "': ", tensor.status().message()));
   }
+  tensors.push_back({name, *std::move(tensor)});
+  return absl::OkStatus();
+}
+
+template <typename Proto>
+absl::StatusOr<Proto> Parse(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  onnx::TensorProto proto;
+  Proto proto;
   if (!file || !proto.ParseFromIstream(&file)) {
     return absl::InvalidArgumentError(absl::StrCat("cannot read ", path));
   }
-  absl::StatusOr<Tensor> tensor = ReadInlineTensor(proto);
-  if (!tensor.ok()) {
-    return absl::Status(tensor.status().code(),
-                        absl::StrCat("'", info.name(), "': ", tensor.status().message()));
+  return proto;
+}
+
+absl::Status AddSequence(const onnx::SequenceProto& proto, const std::string& name, SuiteData& data,
+                         std::vector<NamedTensor>& tensors) {
+  data.dims[absl::StrCat(name, ":length")] = proto.tensor_values_size();
+  for (int i = 0; i < proto.tensor_values_size(); ++i) {
+    RETURN_IF_ERROR(AddTensor(proto.tensor_values(i), absl::StrCat(name, ".", i), tensors));
   }
-  return tensor;
+  return absl::OkStatus();
+}
+
+// The tensors of a file of the declared type, and in data.dims what of it is no tensor.
+absl::Status AddFile(const std::string& path, const onnx::ValueInfoProto& info, SuiteData& data,
+                     std::vector<NamedTensor>& tensors) {
+  const std::string& name = info.name();
+  if (info.type().has_sequence_type()) {
+    ASSIGN_OR_RETURN(const auto proto, Parse<onnx::SequenceProto>(path));
+    return AddSequence(proto, name, data, tensors);
+  }
+  if (info.type().has_optional_type()) {
+    ASSIGN_OR_RETURN(const auto proto, Parse<onnx::OptionalProto>(path));
+    if (proto.has_sequence_value()) return AddSequence(proto.sequence_value(), name, data, tensors);
+    if (proto.has_tensor_value()) return AddTensor(proto.tensor_value(), name, tensors);
+    data.dims[absl::StrCat(name, ":present")] = 0;
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const auto proto, Parse<onnx::TensorProto>(path));
+  return AddTensor(proto, name, tensors);
 }
 
 // arange(n) / n, in the shape that the model declares.
@@ -83,15 +115,19 @@ absl::StatusOr<SuiteData> ReadData(const SuiteTest& test, const onnx::ModelProto
   const bool whole = test.data.empty();
   const std::string stem = whole ? test.model.substr(0, test.model.size() - 5) + "_" : test.data;
   SuiteData data;
+  int k = 0;
   for (const onnx::ValueInfoProto* info : DataInputs(model.graph())) {
-    const std::string path = absl::StrCat(stem, "input_", data.inputs.size(), ".pb");
-    ASSIGN_OR_RETURN(Tensor tensor, whole ? Ramp(*info) : ReadTensor(path, *info));
-    data.inputs.push_back({info->name(), std::move(tensor)});
+    if (whole) {
+      ASSIGN_OR_RETURN(Tensor tensor, Ramp(*info));
+      data.inputs.push_back({info->name(), std::move(tensor)});
+    } else {
+      RETURN_IF_ERROR(AddFile(absl::StrCat(stem, "input_", k++, ".pb"), *info, data, data.inputs));
+    }
   }
+  SuiteData expected;
+  k = 0;
   for (const onnx::ValueInfoProto& info : model.graph().output()) {
-    ASSIGN_OR_RETURN(Tensor tensor,
-                     ReadTensor(absl::StrCat(stem, "output_", data.outputs.size(), ".pb"), info));
-    data.outputs.push_back({info.name(), std::move(tensor)});
+    RETURN_IF_ERROR(AddFile(absl::StrCat(stem, "output_", k++, ".pb"), info, expected, data.outputs));
   }
   return data;
 }

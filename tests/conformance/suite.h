@@ -4,6 +4,7 @@
 // without weights, light_NAME.onnx with light_NAME_output_0.pb, whose input is arange(n) / n in float32.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,11 +29,14 @@ struct NamedTensor {
   std::string name;
   Tensor tensor;
 };
+// The tensors of a sequence NAME are called NAME.0, NAME.1, ..., as pipec calls them.
 struct SuiteData {
   std::vector<NamedTensor> inputs, outputs;
+  std::map<std::string, int64_t>
+      dims;  // what inputs that are sequences and optionals are: NAME:length, NAME:present
 };
 
-// Unimplemented, saying which, if an input or output is no tensor of a type that the compiler knows.
+// Unimplemented, saying which, if an input or output is of a type that the compiler does not know.
 absl::StatusOr<SuiteData> ReadData(const SuiteTest& test, const onnx::ModelProto& model);
 
 }  // namespace pipec

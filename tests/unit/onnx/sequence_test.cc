@@ -116,12 +116,75 @@ TEST(Sequence, WrongUsesAreRefused) {
   EXPECT_THAT(Refusal(head + "{ s = SequenceConstruct(a) y = Relu(s) }"),
               HasSubstr("a sequence of 1 tensors"));
   EXPECT_THAT(Refusal(head + "{ y = SequenceLength(a) }"), HasSubstr("wanted a sequence"));
-  EXPECT_THAT(Refusal(head + "{ y = SequenceConstruct(a, a) }"),
-              HasSubstr("output 'y': is a sequence of 2 tensors"));
   EXPECT_THAT(Refusal(head + "{ s = SequenceEmpty() y = ConcatFromSequence<axis = 0>(s) }"),
               HasSubstr("empty sequence"));
   EXPECT_THAT(Refusal("g (float[100000,2] x) => (y) { s = SplitToSequence(x) y = SequenceLength(s) }"),
               HasSubstr("more than the supported 65536"));
+}
+
+std::vector<std::string> Names(absl::Span<Value* const> values) {
+  std::vector<std::string> names;
+  for (const Value* value : values) names.push_back(value->name());
+  return names;
+}
+
+TEST(Sequence, AsAnOutputIsItsTensors) {
+  auto module = ImportFolding(
+      "g (float[2] a, float[3] b) => (seq(float[]) y, float[2] z) { c = Relu(a) "
+      "y = SequenceConstruct(c, b, c) z = Neg(a) }");
+  EXPECT_THAT(Names(module->graph.outputs), ElementsAre("y.0", "y.1", "y.2", "z"));
+  EXPECT_EQ(ToString(module->graph.outputs[1]->type), "float32[3]");
+  EXPECT_THAT(module->notes, testing::Contains(HasSubstr("the outputs y.0 to y.2")));
+  EXPECT_THAT(Refusal("g (float[2] a) => (seq(float[3]) y) { y = SequenceConstruct(a) }"),
+              HasSubstr("output 'y' is declared with shape [3]"));
+  EXPECT_THAT(Refusal("g (float[2] a) => (float[2] y) { y = SequenceConstruct(a) }"),
+              HasSubstr("output 'y' is declared as another kind of value, but is a sequence of 1"));
+  EXPECT_THAT(Refusal("g (float[2] a) => (seq(float[]) y) { y = SequenceEmpty() }"),
+              HasSubstr("nothing to compute"));
+}
+
+absl::StatusOr<std::unique_ptr<Module>> ImportWith(std::map<std::string, int64_t> dims,
+                                                   const std::string& graph) {
+  return TryImport(Text(graph), {.dims = std::move(dims), .evaluate = Evaluate});
+}
+
+TEST(Sequence, AsAnInputIsAsManyTensorsAsIsSaid) {
+  const std::string graph =
+      "g (seq(float[N,2]) s, float[2] k) => (float[M,2] y, int64 n) { y = ConcatFromSequence<axis = 0>(s) "
+      "n = SequenceLength(s) }";
+  auto module = ImportWith({{"s:length", 3}, {"N", 4}}, graph);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_THAT(Names((*module)->graph.inputs()), ElementsAre("s.0", "s.1", "s.2", "k"));
+  EXPECT_EQ(ToString((*module)->graph.outputs[0]->type), "float32[12,2]");
+  // One of them with a size of its own.
+  module = ImportWith({{"s:length", 2}, {"N", 4}, {"s.1:0", 5}}, graph);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_EQ(ToString((*module)->graph.outputs[0]->type), "float32[9,2]");
+  EXPECT_THAT(std::string(ImportWith({{"N", 4}}, graph).status().message()), HasSubstr("--dim s:length=N"));
+  EXPECT_THAT(std::string(ImportWith({{"s:length", 100000}}, graph).status().message()), HasSubstr("65536"));
+  EXPECT_THAT(std::string(ImportWith({{"s:length", 2}, {"k:length", 2}, {"N", 4}}, graph).status().message()),
+              HasSubstr("--dim k:length=2"));
+  EXPECT_THAT(std::string(ImportWith({{"s:length", 1}},
+                                     "g (seq(float[2]) s, float[2] k) => (float[2] s.0) { s.0 = Relu(k) }")
+                              .status()
+                              .message()),
+              HasSubstr("called 's.0'"));
+}
+
+TEST(Optional, AsAnInputIsThereUnlessItIsSaidNotToBe) {
+  const std::string graph =
+      "g (optional(float[2]) o, float[2] x) => (bool y, float[2] z) { y = OptionalHasElement(o) z = Relu(x) "
+      "}";
+  auto module = ImportWith({}, graph);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_THAT(Names((*module)->graph.inputs()), ElementsAre("o", "x"));
+  EXPECT_EQ((*(*module)->graph.outputs[0]->data.bytes)[0], 1);
+  module = ImportWith({{"o:present", 0}}, graph);
+  ASSERT_TRUE(module.ok()) << module.status();
+  EXPECT_THAT(Names((*module)->graph.inputs()), ElementsAre("x"));
+  EXPECT_EQ((*(*module)->graph.outputs[0]->data.bytes)[0], 0);
+  EXPECT_THAT(std::string(ImportWith({{"o:present", 2}}, graph).status().message()),
+              HasSubstr("--dim o:present=2"));
 }
 
 TEST(Optional, WithAndWithoutElement) {

@@ -77,5 +77,52 @@ TEST(Manifest, RefusesWhatIsNoManifest) {
     EXPECT_FALSE(ParseManifest(json.substr(0, length)).ok());
 }
 
+Manifest Counting() {
+  Manifest manifest = Example();
+  manifest.mode = "infer";
+  manifest.microbatches = 1;
+  manifest.outputs = {{"y", {DType::kInt64, {2, 6}}, -1, 0}, {"y.count", {DType::kInt64, {}}, -1, 0}};
+  manifest.counts = {{"y", 1, "y.count"}};
+  return manifest;
+}
+
+TEST(Manifest, CountsOfOutputs) {
+  const std::string json = ToJson(Counting());
+  const auto read = ParseManifest(json);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(ToJson(*read), json);
+  EXPECT_EQ(read->counts[0].output, "y");
+  EXPECT_EQ(read->counts[0].axis, 1);
+  EXPECT_EQ(read->counts[0].count, "y.count");
+}
+
+// Not edited, but written wrong: the hash is right.
+TEST(Manifest, RefusesCountsThatAreNone) {
+  struct Case {
+    void (*spoil)(Manifest& manifest);
+    const char* message;
+  };
+  const Case cases[] = {
+      {[](Manifest& m) { m.counts[0].output = "z"; }, "no such output"},
+      {[](Manifest& m) { m.counts[0].count = "z"; }, "none that counts"},
+      {[](Manifest& m) { m.counts[0].count = "y"; }, "no int64 scalar"},
+      {[](Manifest& m) { m.outputs[1].type.dtype = DType::kInt32; }, "no int64 scalar"},
+      {[](Manifest& m) { m.outputs[1].type.shape = {1}; }, "no int64 scalar"},
+      {[](Manifest& m) { m.counts[0].axis = 2; }, "no such axis"},
+      {[](Manifest& m) { m.counts[0].axis = -1; }, "'axis'"},
+      {[](Manifest& m) { m.counts.push_back(m.counts[0]); }, "counted twice"},
+      {[](Manifest& m) { m.microbatches = 2; }, "one microbatch"},
+      {[](Manifest& m) { m.replicas = 2; }, "one microbatch"},
+      {[](Manifest& m) { m.mode = "train"; }, "mode infer"},
+  };
+  for (const Case& c : cases) {
+    Manifest manifest = Counting();
+    c.spoil(manifest);
+    const auto read = ParseManifest(ToJson(manifest));
+    EXPECT_FALSE(read.ok()) << c.message;
+    EXPECT_THAT(std::string(read.status().message()), HasSubstr(c.message));
+  }
+}
+
 }  // namespace
 }  // namespace pipec

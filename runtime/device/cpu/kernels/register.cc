@@ -55,6 +55,10 @@ const KernelRegistry& Kernels() {
     RegisterTopKKernels(*registry);
     RegisterReverseSequenceKernels(*registry);
     RegisterEyeLikeKernels(*registry);
+    RegisterNonZeroKernels(*registry);
+    RegisterCompressKernels(*registry);
+    RegisterUniqueKernels(*registry);
+    RegisterNonMaxSuppressionKernels(*registry);
     RegisterResizeKernels(*registry);
     RegisterQuantizeKernels(*registry);
     RegisterQuantizedProductKernels(*registry);

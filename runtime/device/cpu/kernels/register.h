@@ -62,6 +62,12 @@ void RegisterReverseSequenceKernels(KernelRegistry& registry);
 void RegisterDepthToSpaceKernels(KernelRegistry& registry);
 void RegisterEyeLikeKernels(KernelRegistry& registry);
 
+// Results whose size depends on data.
+void RegisterNonZeroKernels(KernelRegistry& registry);
+void RegisterCompressKernels(KernelRegistry& registry);
+void RegisterUniqueKernels(KernelRegistry& registry);
+void RegisterNonMaxSuppressionKernels(KernelRegistry& registry);
+
 // Convolutions, pooling and what goes with them.
 void RegisterConvolutionKernels(KernelRegistry& registry);
 void RegisterPoolKernels(KernelRegistry& registry);
