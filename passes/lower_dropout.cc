@@ -14,19 +14,13 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "passes/passes.h"
+#include "passes/stable_hash.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
 namespace {
 
 constexpr float kDefaultRatio = 0.5f;
-
-// FNV-1a: the same on every machine and in every release, as masks must be.
-uint32_t StableHash(absl::string_view text) {
-  uint32_t hash = 2166136261u;
-  for (unsigned char c : text) hash = (hash ^ c) * 16777619u;
-  return hash;
-}
 
 absl::Status Refuse(const Node& node, absl::string_view what) {
   return absl::UnimplementedError(absl::StrCat("node '", node.name(), "' (Dropout): ", what));

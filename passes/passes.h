@@ -14,6 +14,7 @@ absl::StatusOr<bool> FuseTransposeMatmul(Module& module, const PassContext& cont
 absl::StatusOr<bool> SplitParameterOps(Module& module, const PassContext& context);
 absl::StatusOr<bool> CopyOutputs(Module& module, const PassContext& context);
 absl::StatusOr<bool> InferBatchAxis(Module& module, const PassContext& context);
+absl::StatusOr<bool> KeyRandom(Module& module, const PassContext& context);
 absl::StatusOr<bool> LowerBatchNormalization(Module& module, const PassContext& context);
 absl::StatusOr<bool> LowerDropout(Module& module, const PassContext& context);
 

@@ -26,6 +26,7 @@ constexpr PassInfo kPasses[] = {
      "after folding and splitting, which decide what is a constant; before the batch axis, which copies have too"},
     {"infer-batch-axis", InferBatchAxis, kModel, kModel, false,
      "on the final forward graph; the loss and dropout need it"},
+    {"key-random", KeyRandom, kModel, kModel, false, "after the batch axis, which it writes down for the draws"},
     {"build-loss", BuildLoss, kModel, kModel, true, "the last forward nodes; gradients start from it"},
     {"lower-batch-normalization", LowerBatchNormalization, kModel, kModel, true,
      "after the loss, whose check of mixed samples knows ONNX's op; before gradients, which need its statistics"},

@@ -66,6 +66,7 @@ const KernelRegistry& Kernels() {
     RegisterEinsumKernels(*registry);
     RegisterGridSampleKernels(*registry);
     RegisterMaxUnpoolKernels(*registry);
+    RegisterRandomKernels(*registry);
     RegisterDepthToSpaceKernels(*registry);
     RegisterMelWeightMatrixKernels(*registry);
     RegisterDeformConvolutionKernels(*registry);

@@ -59,6 +59,7 @@ void RegisterGatherElementsKernels(KernelRegistry& registry);
 void RegisterGatherNdKernels(KernelRegistry& registry);
 void RegisterTensorScatterKernels(KernelRegistry& registry);
 void RegisterReverseSequenceKernels(KernelRegistry& registry);
+void RegisterRandomKernels(KernelRegistry& registry);
 void RegisterDepthToSpaceKernels(KernelRegistry& registry);
 void RegisterEyeLikeKernels(KernelRegistry& registry);
 
