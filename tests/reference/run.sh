@@ -21,6 +21,7 @@ fi
 if [ "${1:-}" = --commit ]; then
   "$python" "$here/make_reference.py" "$here"
   "$python" "$here/pytorch_models/export.py" "$here/../data/pytorch"
+  "$python" "$here/pytorch_models/train.py" "$here/../data/pytorch"
 else
   fresh=$(mktemp -d)
   trap 'rm -rf "$fresh"' EXIT
@@ -42,4 +43,5 @@ for case in old:
 P
 fi
 python3 "$here/reference_test.py"
+python3 "$here/pytorch_training_test.py"
 "$python" "$here/pytorch_models/check.py"
