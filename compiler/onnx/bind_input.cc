@@ -55,8 +55,6 @@ absl::string_view NumPyType(DType dtype) {
       return "<f2";
     case DType::kBFloat16:
       return "|V2";  // two bytes: NumPy has no name for it
-    case DType::kBFloat16:
-      return "|V2";  // two bytes: NumPy has no name for it
     case DType::kInt64:
       return "<i8";
     case DType::kInt32:
