@@ -12,8 +12,8 @@
 
 namespace pipec {
 
-// Null if the op is none of these or its operands are not known: then onnx is asked. Errors: InvalidArgument if
-// the operands do not fit.
+// Null if the op is none of these or its operands are not known: then onnx is asked. Errors:
+// InvalidArgument if the operands do not fit.
 absl::StatusOr<std::optional<std::vector<TensorType>>> InferOurselves(const NodeSpec& spec);
 
 }  // namespace pipec

@@ -1,5 +1,5 @@
-// Col2Im (X, image_shape, block_shape) -> (Y): blocks laid back over the image that they were cut out of, added
-// up where they meet. X (N, C * taps of a block, blocks), Y (N, C, image).
+// Col2Im (X, image_shape, block_shape) -> (Y): blocks laid back over the image that they were cut out of,
+// added up where they meet. X (N, C * taps of a block, blocks), Y (N, C, image).
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"

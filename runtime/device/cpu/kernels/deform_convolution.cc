@@ -1,6 +1,6 @@
-// DeformConv (X, W, offset, B?, mask?) -> (Y): a convolution whose taps read X, interpolated, at places moved by
-// `offset` and weighted by `mask`. X (N, C, H, W), W (M, C / group, kh, kw), offset (N, groups * kh * kw * 2, rows,
-// columns) as y, x; mask (N, groups * kh * kw, rows, columns); Y (N, M, rows, columns).
+// DeformConv (X, W, offset, B?, mask?) -> (Y): a convolution whose taps read X, interpolated, at places
+// moved by `offset` and weighted by `mask`. X (N, C, H, W), W (M, C / group, kh, kw), offset (N, groups *
+// kh * kw * 2, rows, columns) as y, x; mask (N, groups * kh * kw, rows, columns); Y (N, M, rows, columns).
 #include <algorithm>
 #include <cmath>
 

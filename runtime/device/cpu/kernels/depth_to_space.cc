@@ -1,4 +1,5 @@
-// DepthToSpace and SpaceToDepth (X) -> (Y): blocks of places as channels and back, one copy between two views.
+// DepthToSpace and SpaceToDepth (X) -> (Y): blocks of places as channels and back, one copy between two
+// views.
 // With b the block's side, C the channels of the finer image, (N, C, H, b, W, b) seen as one axis each:
 //   depth   (N, b, b, C, H, W), in mode CRD (N, C, b, b, H, W)
 //   space   (N, C, H * b, W * b)

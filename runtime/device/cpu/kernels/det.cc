@@ -1,4 +1,5 @@
-// Det (X) -> (Y): the determinants of the matrices in X (..., M, M), by elimination with row pivots in float64.
+// Det (X) -> (Y): the determinants of the matrices in X (..., M, M), by elimination with row pivots in
+// float64.
 #include <cmath>
 #include <utility>
 

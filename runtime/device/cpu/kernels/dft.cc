@@ -1,6 +1,6 @@
-// DFT (x, dft_length?, axis?) -> (y): x (..., 1 or 2), y (..., 2), real and imaginary parts last; lines along
-// `axis` are cut or filled up with zeros to the length. onesided: the first n / 2 + 1 bins of a real line, and
-// with inverse the other way, to (..., 1).
+// DFT (x, dft_length?, axis?) -> (y): x (..., 1 or 2), y (..., 2), real and imaginary parts last; lines
+// along `axis` are cut or filled up with zeros to the length. onesided: the first n / 2 + 1 bins of a real
+// line, and with inverse the other way, to (..., 1).
 #include <algorithm>
 #include <optional>
 #include <vector>

@@ -1,6 +1,6 @@
-// The discrete Fourier transform of one line of any length, in float64: Cooley and Tukey's for powers of two
-// (Mathematics of Computation 19, 1965), Bluestein's convolution with a chirp for the others (IEEE Trans. Audio
-// Electroacoust. 18, 1970).
+// The discrete Fourier transform of one line of any length, in float64: Cooley and Tukey's for powers of
+// two (Mathematics of Computation 19, 1965), Bluestein's convolution with a chirp for the others (IEEE
+// Trans. Audio Electroacoust. 18, 1970).
 #pragma once
 
 #include <complex>

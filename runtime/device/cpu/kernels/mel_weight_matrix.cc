@@ -1,5 +1,5 @@
-// MelWeightMatrix (num_mel_bins, dft_length, sample_rate, lower_edge_hertz, upper_edge_hertz) -> (Y): triangles
-// that overlap by half, equally wide in mel, (dft_length / 2 + 1, num_mel_bins).
+// MelWeightMatrix (num_mel_bins, dft_length, sample_rate, lower_edge_hertz, upper_edge_hertz) -> (Y):
+// triangles that overlap by half, equally wide in mel, (dft_length / 2 + 1, num_mel_bins).
 #include <algorithm>
 #include <cmath>
 #include <vector>

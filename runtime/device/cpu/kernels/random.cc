@@ -1,7 +1,7 @@
-// RandomUniform () -> (Y), RandomNormal () -> (Y), their Like forms (X) -> (Y), of whose X only the shape counts,
-// and Multinomial (X) -> (Y): classes drawn by the log-probabilities X (N, classes), Y (N, draws). Draws are
-// Philox4x32-10's as for Dropout (compiler/ops/README.md): they depend on seed, step, sample, node and element
-// within the sample alone. A uniform draw takes one word, a normal one two.
+// RandomUniform () -> (Y), RandomNormal () -> (Y), their Like forms (X) -> (Y), of whose X only the shape
+// counts, and Multinomial (X) -> (Y): classes drawn by the log-probabilities X (N, classes), Y (N, draws).
+// Draws are Philox4x32-10's as for Dropout (compiler/ops/README.md): they depend on seed, step, sample,
+// node and element within the sample alone. A uniform draw takes one word, a normal one two.
 #include <algorithm>
 #include <cmath>
 

@@ -1,6 +1,6 @@
-// RoiAlign (X, rois, batch_indices) -> (Y) and MaxRoiPool (X, rois) -> (Y): a grid of values out of each region
-// of interest. X (N, C, H, W); rois (R, 4) as x1, y1, x2, y2, MaxRoiPool's (R, 5) with the sample before them;
-// Y (R, C, rows, columns).
+// RoiAlign (X, rois, batch_indices) -> (Y) and MaxRoiPool (X, rois) -> (Y): a grid of values out of each
+// region of interest. X (N, C, H, W); rois (R, 4) as x1, y1, x2, y2, MaxRoiPool's (R, 5) with the sample
+// before them; Y (R, C, rows, columns).
 #include <algorithm>
 #include <cmath>
 #include <limits>

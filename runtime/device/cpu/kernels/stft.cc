@@ -1,5 +1,5 @@
-// STFT (signal, frame_step, window?, frame_length?) -> (y): the Fourier transforms of frames of a signal, each
-// multiplied by the window. signal (N, places, 1 or 2), window (frame), y (N, frames, bins, 2).
+// STFT (signal, frame_step, window?, frame_length?) -> (y): the Fourier transforms of frames of a signal,
+// each multiplied by the window. signal (N, places, 1 or 2), window (frame), y (N, frames, bins, 2).
 #include <algorithm>
 #include <vector>
 
