@@ -164,11 +164,12 @@ TEST(Sequence, AsAnInputIsAsManyTensorsAsIsSaid) {
   EXPECT_THAT(std::string(ImportWith({{"s:length", 100000}}, graph).status().message()), HasSubstr("65536"));
   EXPECT_THAT(std::string(ImportWith({{"s:length", 2}, {"k:length", 2}, {"N", 4}}, graph).status().message()),
               HasSubstr("--dim k:length=2"));
-  EXPECT_THAT(std::string(ImportWith({{"s:length", 1}},
-                                     "g (seq(float[2]) s, float[2] k) => (float[2] s.0) { s.0 = Relu(k) }")
-                              .status()
-                              .message()),
-              HasSubstr("called 's.0'"));
+  EXPECT_THAT(
+      std::string(ImportWith({{"s:length", 1}},
+                             "g (seq(float[2]) s, float[2] k) => (float[2] \"s.0\") { \"s.0\" = Relu(k) }")
+                      .status()
+                      .message()),
+      HasSubstr("called 's.0'"));
 }
 
 TEST(Optional, AsAnInputIsThereUnlessItIsSaidNotToBe) {
