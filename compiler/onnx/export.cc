@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/onnx/all_initializers.h"
 #include "compiler/onnx/attribute_proto.h"
+#include "compiler/onnx/embed_external_data.h"
 #include "compiler/onnx/export_stages.h"
 #include "compiler/onnx/external_data.h"
 #include "compiler/onnx/pytorch_parameters.h"
@@ -104,16 +105,22 @@ absl::StatusOr<std::vector<std::string>> WithExternalData(
   ExternalDataResolver external(std::filesystem::path(path).parent_path().string(), /*allow_links=*/true,
                                 /*allow_missing=*/true);
   RETURN_IF_ERROR(RestorePyTorchParameters(model, external).status());
+  ExternalDataEmbedder embedder(external);
   std::vector<std::string> results;
   for (const std::vector<ExternalTensor>& tensors : places) {
     absl::flat_hash_map<absl::string_view, const ExternalTensor*> wanted;
     for (const ExternalTensor& tensor : tensors) wanted[tensor.name] = &tensor;
+    absl::Status embedded;
     ForEachInitializer(model, [&](onnx::TensorProto& proto) {
       auto it = wanted.find(proto.name());
-      if (it == wanted.end()) return;
+      if (it == wanted.end()) {
+        if (embedded.ok()) embedded = embedder.Embed(proto);
+        return;
+      }
       SetExternal(proto, it->second->location, it->second->offset, it->second->length);
       wanted.erase(it);
     });
+    RETURN_IF_ERROR(embedded);
     if (!wanted.empty()) {
       return absl::NotFoundError(absl::StrCat(path, ": has no initializer '", wanted.begin()->first, "'"));
     }

@@ -20,7 +20,8 @@ struct ExternalTensor {
 
 // The model at `path`, unchanged but for PyTorch's parameters (pytorch_parameters.h) and where the
 // initializers' contents lie: once for every list of places, serialised. Each list names the same
-// initializers, whose contents are then in no result.
+// initializers, whose contents are then in no result; those of all others are in every one
+// (embed_external_data.h, whose errors are passed on).
 absl::StatusOr<std::vector<std::string>> WithExternalData(
     const std::string& path, absl::Span<const std::vector<ExternalTensor>> places);
 

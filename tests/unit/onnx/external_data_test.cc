@@ -3,7 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstring>
+
+#include "compiler/onnx/embed_external_data.h"
 #include "compiler/onnx/export.h"
+#include "compiler/onnx/read_model.h"
 #include "onnx/onnx_pb.h"
 #include "passes/evaluate.h"
 #include "tests/unit/onnx/model_file.h"
@@ -140,6 +144,77 @@ TEST(ExternalData, RewritingMovesContentsOutOfTheModel) {
   EXPECT_EQ((*module)->graph.FindValue("w")->data.offset, 128);
   const std::vector<ExternalTensor> unknown[] = {{{"nope", "a", 0, 8}}};
   EXPECT_THAT(std::string(WithExternalData(path, unknown).status().message()), HasSubstr("nope"));
+}
+
+// int64 tensor of `count` entries, 0, 1, ..., that lies in `file` beside the model.
+onnx::TensorProto Numbers(const std::string& name, int64_t count, const std::string& file) {
+  std::string bytes;
+  for (int64_t k = 0; k < count; ++k) bytes.append(reinterpret_cast<const char*>(&k), sizeof(k));
+  WriteFile(file, std::string(8, 'x') + bytes);
+  onnx::TensorProto proto;
+  proto.set_name(name);
+  proto.set_data_type(onnx::TensorProto::INT64);
+  proto.add_dims(count);
+  proto.set_data_location(onnx::TensorProto::EXTERNAL);
+  for (const auto& [key, value] :
+       std::vector<std::pair<const char*, std::string>>{{"location", file}, {"offset", "8"}}) {
+    auto& entry = *proto.add_external_data();
+    entry.set_key(key);
+    entry.set_value(value);
+  }
+  return proto;
+}
+
+// What is no parameter comes along, also out of a branch: the rewritten model needs no file of the old one.
+TEST(ExternalData, RewritingTakesTheOtherTensorsIn) {
+  const std::string text =
+      WriteFile("text.onnxtxt", Text(R"(g (float[2] x) => (y) <float[2] w = {1, 2}, int64[2] i = {0, 1}> {
+      t = Add(x, w) yes = Constant <value = bool {1}> ()
+      p = If(yes) <then_branch = a () => (q) <int64[2] j = {0, 1}> { q = Gather(t, j) }, else_branch = b () => (t) {}>
+      y = Gather(p, i) })"));
+  auto model = ReadModel(text);
+  ASSERT_TRUE(model.ok());
+  onnx::GraphProto& graph = *model->mutable_graph();
+  for (auto& initializer : *graph.mutable_initializer()) {
+    if (initializer.name() == "i") initializer = Numbers("i", 600, "i.bin");
+  }
+  for (auto& node : *graph.mutable_node()) {
+    if (node.op_type() != "If") continue;
+    for (auto& attribute : *node.mutable_attribute()) {
+      if (attribute.name() == "then_branch")
+        *attribute.mutable_g()->mutable_initializer(0) = Numbers("j", 700, "j.bin");
+    }
+  }
+  const std::string path = WriteFile("model.onnx", model->SerializeAsString());
+  const std::vector<ExternalTensor> places[] = {{{"w", "plan.bin", 0, 8}}, {{"w", "export.bin", 0, 8}}};
+  auto models = WithExternalData(path, places);
+  ASSERT_TRUE(models.ok()) << models.status();
+  std::filesystem::remove(TestFolder() / "i.bin");
+  std::filesystem::remove(TestFolder() / "j.bin");
+  WriteFile("plan.bin", "abcdefgh");
+  WriteFile("export.bin", "abcdefgh");
+  for (const std::string& rewritten : *models) {
+    auto again = ImportModel(WriteFile("again.onnx", rewritten), {.evaluate = Evaluate});
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ((*again)->graph.outputs[0]->type.shape, Shape({600}));
+    const std::string contents = *ReadData(*(*again)->graph.FindValue("i"));
+    ASSERT_EQ(contents.size(), 600 * sizeof(int64_t));
+    int64_t last;
+    std::memcpy(&last, contents.data() + 599 * sizeof(last), sizeof(last));
+    EXPECT_EQ(last, 599);
+  }
+}
+
+TEST(ExternalData, TooMuchToTakeInIsRefusedByName) {
+  onnx::TensorProto first = Numbers("first", 4, "a.bin"), second = Numbers("second", 4, "b.bin");
+  ExternalDataResolver external(TestFolder().string(), /*allow_links=*/false, /*allow_missing=*/false);
+  ExternalDataEmbedder embedder(external, 40);
+  EXPECT_EQ(embedder.Embed(first), absl::OkStatus());
+  EXPECT_EQ(first.raw_data().size(), 32);
+  EXPECT_EQ(embedder.Embed(first), absl::OkStatus());  // nothing left to do
+  const absl::Status status = embedder.Embed(second);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("'second'"), HasSubstr("int64[4]")));
 }
 
 }  // namespace
