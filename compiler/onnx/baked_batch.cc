@@ -90,6 +90,7 @@ Shape BakedBatch::Scaled(const ValueRecord& value) const {
 
 absl::StatusOr<std::vector<TensorType>> BakedBatch::InferTypes(Graph& graph, NodeSpec& spec, int outputs) {
   const NodeRecord* exported = exported_ ? exported_->Find(spec, met_[spec.name]++) : nullptr;
+  compared_ = exported;
   if (exported) RETURN_IF_ERROR(Refit(graph, spec, *exported));
   absl::StatusOr<std::vector<TensorType>> types = pipec::InferTypes(spec, outputs);
   if (!types.ok()) {
@@ -232,6 +233,11 @@ void BakedBatch::Place(Node& node, const std::string& name) {
     record_.Add(node, name);
     return;
   }
+  // Where a single sample went, many samples show. The rule keeps what may be.
+  if (compared_ && !compared_->outputs.empty() && node.output(0) && node.output(0)->batch_axis < 0) {
+    node.output(0)->batch_axis = compared_->outputs[0].batch_axis;
+    SetBatchAxes(node);
+  }
   if (exported_ || !node.domain().empty() || node.outputs().empty() || !node.output(0)) return;
   const auto batched = std::find_if(node.inputs().begin(), node.inputs().end(),
                                     [](const Value* input) { return input && input->batch_axis >= 0; });
@@ -247,7 +253,7 @@ void BakedBatch::Place(Node& node, const std::string& name) {
       doubtful_ = true;
       Suggest(target->empty() ? 0 : target->front());
     }
-  } else if (node.Is("Squeeze") || TargetOperand(node.op()) >= 0 ||
+  } else if (node.Is("Squeeze") || node.Is("Flatten") || TargetOperand(node.op()) >= 0 ||
              (samples_ == 1 && IsBroadcast(node.op(), ""))) {
     doubtful_ |= lost;
   }

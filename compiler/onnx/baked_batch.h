@@ -73,6 +73,7 @@ class BakedBatch {
 
   int64_t samples_, written_ = 0;
   const BatchRecord* exported_;
+  const NodeRecord* compared_ = nullptr;  // what `exported_` has of the node that was asked for last
   absl::flat_hash_set<std::string> shared_;
   std::vector<std::string> alike_;
   BatchRecord record_;

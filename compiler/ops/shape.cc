@@ -10,7 +10,9 @@ namespace {
 
 // The samples stay apart if as many elements lie before the axis as before, and the axis still holds a whole
 // number of entries for each sample: [B,T,H] -> [B*T,H] keeps axis 0, and back. An axis of 1 is kept in its
-// place if it can be.
+// place if it can be. One sample behind other axes that is merged, [L,1,H,D] -> [L,H*D], may have gone to the
+// axis before or behind, [L*B,H*D] or [L,B*H*D]: then only what the result is already known to have is kept,
+// from an import with more samples (compiler/onnx/import_batch.h).
 int ReshapeBatchAxis(const Node& node) {
   const int axis = SameBatchAxis(node);
   if (axis < 0) return -1;
@@ -18,15 +20,24 @@ int ReshapeBatchAxis(const Node& node) {
   const Shape& out = node.output(0)->type.shape;
   const int64_t samples = std::max<int64_t>(SamplesOf(node.graph()), 1);
   const int64_t before = NumElements(absl::MakeSpan(in).first(axis));
-  auto fits = [&](int j) {
-    return NumElements(absl::MakeSpan(out).first(j)) == before && out[j] % samples == 0;
-  };
   const int rank = out.size();
-  if (axis < rank && fits(axis)) return axis;
-  for (int j = 0; j < rank; ++j) {
-    if (fits(j)) return j;
+  auto fits = [&](int j) {
+    return j < rank && NumElements(absl::MakeSpan(out).first(j)) == before && out[j] % samples == 0;
+  };
+  // Of any size if `size` is 0.
+  auto find = [&](int64_t size) {
+    if (fits(axis) && (size == 0 || out[axis] == size)) return axis;
+    for (int j = 0; j < rank; ++j) {
+      if (fits(j) && (size == 0 || out[j] == size)) return j;
+    }
+    return -1;
+  };
+  if (samples > 1 || before == 1) return find(0);
+  for (int64_t size : {int64_t{1}, in[axis]}) {
+    if (const int found = find(size); found >= 0) return found;
   }
-  return -1;
+  const int known = node.output(0)->batch_axis;
+  return known >= 0 && fits(known) ? known : -1;
 }
 
 int SqueezeBatchAxis(const Node& node) {

@@ -165,6 +165,16 @@ TEST(BakedBatch, SilentMisreadingsAreFoundByComparing) {
             "float32[2,128] axis 0 ");
 }
 
+TEST(BakedBatch, WhereASingleSampleGoesManyShow) {
+  // [L,B,E] -> [L*B,E] or [L,B*heads,E/heads]: with one sample both look as if either could be meant.
+  const std::string graph = R"(g (float[N,12,32] x) => (y, z) <int64[2] r = {-1,32}, int64[3] h = {12,-1,8}> {
+      t = Transpose <perm = [1, 0, 2]> (x) y = Reshape(t, r) z = Reshape(t, h) })";
+  EXPECT_EQ(Result(graph, Cut(1, 4)), "float32[12,32] axis -1 float32[12,4,8] axis 1 ");
+  EXPECT_EQ(Result(graph, Cut(2, 2)), "float32[24,32] axis -1 float32[12,8,8] axis 1 ");
+  // Nothing to compare with.
+  EXPECT_EQ(Result(graph, Cut(1, 1)), "float32[12,32] axis -1 float32[12,4,8] axis -1 ");
+}
+
 TEST(BakedBatch, InputsAreBatchedBySymbolNotBySize) {
   const std::string graph =
       "g (float[N,3] x, float[4,3] table) => (y) { t = ReduceSum <keepdims = 0> (table, a) y = Add(x, t) }";

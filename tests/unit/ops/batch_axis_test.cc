@@ -180,5 +180,42 @@ TEST(BatchAxis, ReshapeKeepsSamplesApart) {
   EXPECT_GT(lost, 300);
 }
 
+// A single sample behind other axes, merged: [L,B,..] may become [L*B,..] or [L,B*..]. Only where the result is
+// known to have it, it has it.
+TEST(BatchAxis, WhereASingleSampleGoesIsNotGuessed) {
+  struct Row {
+    Shape in;
+    int axis;
+    Shape out;
+    int wanted;
+    int known = -1;
+    std::string op = "Reshape";
+  };
+  const Row rows[] = {
+      {{12, 1, 4, 8}, 1, {12, 32}, -1},
+      {{12, 1, 4, 8}, 1, {12, 32}, 1, 1},
+      {{12, 1, 4, 8}, 1, {12, 32}, -1, 0},
+      {{12, 1, 32}, 1, {12, 4, 8}, -1},
+      {{12, 1, 32}, 1, {12, 4, 8}, 1, 1},
+      {{12, 4, 8}, 1, {12, 32}, -1},  // 4 entries of one sample
+      {{12, 1, 32}, 1, {12, 32}, -1, -1, "Flatten"},
+      {{12, 1, 4, 8}, 1, {12, 1, 32}, 1},
+      {{12, 4, 8}, 1, {12, 1, 4, 8}, 1},
+      {{12, 4, 8}, 1, {12, 4, 2, 4}, 1},
+      {{2, 6, 1, 8}, 2, {12, 1, 8}, 1},
+      {{12, 1, 8}, 1, {96}, -1},
+      {{1, 12, 8}, 0, {12, 8}, 0},
+      {{1, 12, 8}, 0, {96}, 0},
+      {{1, 1, 8}, 1, {1, 8}, 1},
+  };
+  for (const Row& row : rows) {
+    GraphBuilder b;
+    b.Input({1}, 0);
+    Node* node = b.Make(row.op, "", {b.Input(row.in, row.axis)}, {row.out});
+    node->output(0)->batch_axis = row.known;
+    EXPECT_EQ(BatchAxisOf(*node), row.wanted) << ToString(row.in) << " -> " << ToString(row.out);
+  }
+}
+
 }  // namespace
 }  // namespace pipec
