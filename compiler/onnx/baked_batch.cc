@@ -91,18 +91,27 @@ Shape BakedBatch::Scaled(const ValueRecord& value) const {
 absl::StatusOr<std::vector<TensorType>> BakedBatch::InferTypes(Graph& graph, NodeSpec& spec, int outputs) {
   const NodeRecord* exported = exported_ ? exported_->Find(spec, met_[spec.name]++) : nullptr;
   compared_ = exported;
-  if (exported) RETURN_IF_ERROR(Refit(graph, spec, *exported));
+  if (exported) RETURN_IF_ERROR(WithRemedy(Refit(graph, spec, *exported)));
   absl::StatusOr<std::vector<TensorType>> types = pipec::InferTypes(spec, outputs);
   if (!types.ok()) {
     if (!absl::IsInvalidArgument(types.status())) return types;
     misfit_ = true;
     Suspect(spec);
     if (!exported) return types;
-    return absl::InvalidArgumentError(
-        absl::StrCat("the model's constants are written for ", Samples(), ": ", types.status().message()));
+    return WithRemedy(absl::InvalidArgumentError(
+        absl::StrCat("the model's constants are written for ", Samples(), ": ", types.status().message())));
   }
-  if (exported) RETURN_IF_ERROR(Compare(spec, *exported, *types));
+  if (exported) RETURN_IF_ERROR(WithRemedy(Compare(spec, *exported, *types)));
   return types;
+}
+
+absl::Status BakedBatch::WithRemedy(const absl::Status& status) const {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), "; keep ", exported_->samples,
+                                   " sample(s) a microbatch (--microbatches=M --batch=", exported_->samples,
+                                   " x M; M=1 keeps the batch whole), or export with a symbolic batch "
+                                   "(dynamic_shapes, dynamic_axes)"));
 }
 
 absl::Status BakedBatch::Refit(Graph& graph, NodeSpec& spec, const NodeRecord& exported) {

@@ -60,6 +60,8 @@ class BakedBatch {
   std::string Note() const;
 
  private:
+  // What a refusal ends with: what the user can do about it.
+  absl::Status WithRemedy(const absl::Status& status) const;
   absl::Status Refit(Graph& graph, NodeSpec& spec, const NodeRecord& exported);
   absl::Status RefitTarget(Graph& graph, NodeSpec& spec, const NodeRecord& exported);
   absl::Status RefitOperands(Graph& graph, NodeSpec& spec, const NodeRecord& exported);

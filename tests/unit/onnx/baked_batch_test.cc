@@ -2,6 +2,7 @@
 // name where it is not.
 #include <gmock/gmock.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "passes/evaluate.h"
@@ -71,6 +72,25 @@ TEST(BakedBatch, FoldedBatchesAreRefusedByNodeAndAxis) {
                Cut(2, 4)),
         "float32[32,4] axis 0 ");
   }
+}
+
+TEST(BakedBatch, RefusalsSayWhatCanBeDone) {
+  const std::string remedy =
+      "; keep 8 sample(s) a microbatch (--microbatches=M --batch=8 x M; M=1 keeps the batch whole), or "
+      "export with "
+      "a symbolic batch (dynamic_shapes, dynamic_axes)";
+  for (const char* body : {"<int64[2] t = {128,4}> { y = Reshape(x, t) }",                          // folds
+                           "<int64[2] t = {8,-1}> { z = Reshape(x, t) y = Slice(z, a, b, a) }"}) {  // picks
+    std::string graph = absl::StrCat("g (float[8,16,4] x) => (y) ", body);
+    if (absl::StrContains(graph, "Slice")) {
+      graph.replace(graph.find("<int64[2]"), 1, "<int64[1] a = {0}, int64[1] b = {4}, ");
+    }
+    const std::string said = Result(graph, Cut(2, 4));
+    EXPECT_THAT(said, testing::EndsWith(remedy));
+    EXPECT_EQ(said.find("; keep"), said.rfind("; keep"));
+  }
+  EXPECT_EQ(Result("g (float[8,16,4] x) => (y) <int64[2] t = {128,4}> { y = Reshape(x, t) }", Cut(8, 4)),
+            "float32[128,4] axis 0 ");
 }
 
 TEST(BakedBatch, WhatIsTheSameForEverySampleIsCut) {
