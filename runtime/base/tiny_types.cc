@@ -39,11 +39,11 @@ constexpr int kPowerBias = 127;
 constexpr uint8_t kPowerNan = 0xff, kLargestPower = 0xfe;
 
 double Decode(const Format& format, uint8_t byte) {
-  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-  if (format.unsigned_zero && byte == format.nan) return kNan;
   const uint8_t code = byte & (format.sign() - 1);
   const double sign = byte & format.sign() ? -1 : 1;
-  if (code > format.largest) return code == format.infinity ? sign * INFINITY : kNan;
+  const double nan = std::copysign(std::numeric_limits<double>::quiet_NaN(), sign);
+  if (format.unsigned_zero && byte == format.nan) return nan;
+  if (code > format.largest) return code == format.infinity ? sign * INFINITY : nan;
   const int exponent = code >> format.mantissa_bits, hidden = 1 << format.mantissa_bits;
   const int mantissa = (code & (hidden - 1)) + (exponent == 0 ? 0 : hidden);
   return sign * std::ldexp(mantissa, std::max(exponent, 1) - format.bias - format.mantissa_bits);

@@ -62,8 +62,8 @@ TEST(TinyTypes, EveryCodeIsTheNumberThatItsFieldsSay) {
   for (const Definition& format : kDefinitions) {
     for (int code = 0; code < 1 << format.bits; ++code) {
       const double got = DecodeTiny(format.dtype, code), wanted = Value(format, code);
-      const bool same =
-          std::isnan(wanted) ? std::isnan(got) : got == wanted && std::signbit(got) == std::signbit(wanted);
+      const bool same = std::isnan(wanted) ? std::isnan(got) : got == wanted;
+      EXPECT_EQ(std::signbit(got), code >= 1 << (format.bits - 1)) << Name(format.dtype) << " code " << code;
       EXPECT_TRUE(same) << Name(format.dtype) << " code " << code << ": " << got << ", wanted " << wanted;
     }
   }
@@ -219,6 +219,20 @@ TEST(TinyTypes, BlocksOfInt4AreQuantisedAndBack) {
   back.In(Bytes(DType::kInt4, {1, 4}, {2, 0xf8, 1, 7})).In(scale).In(zero);
   back.Attr("block_size", int64_t{2}).Out(DType::kFloat32, {1, 4});
   EXPECT_EQ(back.Get(), (std::vector<double>{1, -4, 4, 16}));
+}
+
+TEST(TinyTypes, AScalarScaleTakesAZeroPointOfOneElement) {
+  KernelCall back("DequantizeLinear", "");
+  back.In(Bytes(DType::kUint4, {2}, {3, 15}))
+      .In(Make(DType::kFloat32, {}, {0.5}))
+      .In(Bytes(DType::kUint4, {1}, {1}));
+  EXPECT_EQ(back.Out(DType::kFloat32, {2}).Get(), (std::vector<double>{1, 7}));
+  KernelCall two("DequantizeLinear", "");
+  two.In(Bytes(DType::kUint4, {2}, {3, 15}))
+      .In(Make(DType::kFloat32, {}, {0.5}))
+      .In(Bytes(DType::kUint4, {2}, {1, 1}));
+  EXPECT_THAT(two.Out(DType::kFloat32, {2}).Error(),
+              ::testing::HasSubstr("the zero point has another shape"));
 }
 
 TEST(TinyTypes, AScaleMayBeAPowerOfTwo) {
