@@ -10,6 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "compiler/onnx/operand_shapes.h"
 #include "compiler/onnx/tensor_limits.h"
 #include "runtime/base/status.h"
 
@@ -141,12 +142,12 @@ absl::Status CheckBeforeInference(const NodeSpec& spec, int outputs) {
   }
   if (!spec.domain.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(CheckAxis(spec));
-  if (spec.op == "Conv" || spec.op == "ConvTranspose") return CheckGroups(spec);
-  if (spec.op == "LSTM" || spec.op == "GRU" || spec.op == "RNN") return CheckRecurrent(spec);
+  if (spec.op == "Conv" || spec.op == "ConvTranspose") RETURN_IF_ERROR(CheckGroups(spec));
+  if (spec.op == "LSTM" || spec.op == "GRU" || spec.op == "RNN") RETURN_IF_ERROR(CheckRecurrent(spec));
   if (spec.op == "LRN") return CheckLrn(spec);
   if (spec.op == "Split") return CheckSplit(spec, outputs);
   if (spec.op == "Einsum") return CheckEinsum(spec);
-  return absl::OkStatus();
+  return CheckOperandShapes(spec);
 }
 
 }  // namespace pipec
