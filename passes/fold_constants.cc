@@ -90,6 +90,7 @@ absl::StatusOr<bool> FoldConstants(Module& module, const PassContext&) {
       Value* output = node->outputs()[k];
       if (!output) continue;
       Value* constant = graph.AddConstant(output->name(), output->type, std::move((*contents)[k]));
+      constant->output_name = output->output_name;
       folded.emplace_back(constant, output->name());
       made.insert(constant);
       graph.ReplaceAllUses(output, constant);
