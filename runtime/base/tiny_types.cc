@@ -56,8 +56,8 @@ uint8_t Encode(const Format& format, double x, bool saturate) {
   const double size = std::fabs(x);
   int64_t code = std::numeric_limits<int64_t>::max();
   if (size < 0x1p64) {
-    // Counted in units of the last place. An exponent field of 0 is a denormal; else the leading 1 of the units
-    // adds one to the field, as does a carry.
+    // Counted in units of the last place. An exponent field of 0 is a denormal; else the leading 1 of the
+    // units adds one to the field, as does a carry.
     const int exponent =
         std::max(static_cast<int>(std::bit_cast<uint64_t>(size) >> 52) - 1023, 1 - format.bias);
     const double units = std::nearbyint(std::ldexp(size, format.mantissa_bits - exponent));

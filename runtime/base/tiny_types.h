@@ -1,5 +1,5 @@
-// Types of at most 8 bits that weights are quantised to: four float8 formats, float8_e8m0fnu (a power of two),
-// float4_e2m1fn, integers of 4 and 2 bits. They are stored, moved and converted; nothing is computed in them.
+// Types of at most 8 bits that weights are quantised to: four float8 formats, float8_e8m0fnu (a power of
+// two), float4_e2m1fn, integers of 4 and 2 bits. They are stored, moved and converted, never computed in.
 // In memory an element is a byte: a float's code, an integer as int8 or uint8.
 // Source: the tables of ONNX's Cast (opset 25) and its page on float8 types.
 #pragma once
