@@ -77,7 +77,7 @@ ParameterEditor::ParameterEditor(onnx::GraphProto& graph, ExternalDataResolver& 
   for (const auto& proto : graph.initializer()) {
     if (const absl::StatusOr<TensorType> type = TypeOf(proto); type.ok()) bytes += type->bytes();
   }
-  budget_ = kSpareBytes + kCopies * bytes;
+  budget_ = comparisons_ = kSpareBytes + kCopies * bytes;
 }
 
 const onnx::TensorProto* ParameterEditor::Find(const std::string& initializer) const {
@@ -107,6 +107,19 @@ absl::StatusOr<bool> ParameterEditor::AreEqual(const std::string& a, const std::
   return one == other;
 }
 
+absl::StatusOr<bool> ParameterEditor::IsCopy(const std::string& parameter, const std::string& operand,
+                                             bool transposed) {
+  if (parameter == operand && !transposed) return true;
+  if (aliases_.contains(parameter) || aliases_.contains(operand)) return false;
+  const auto [it, is_new] = copies_.try_emplace(std::make_tuple(parameter, operand, transposed), false);
+  if (!is_new) return it->second;
+  ASSIGN_OR_RETURN(const TensorType type, TypeOf(*Find(operand)));
+  comparisons_ -= static_cast<int64_t>(type.bytes());
+  if (comparisons_ < 0) return false;
+  ASSIGN_OR_RETURN(it->second, AreEqual(parameter, operand, transposed));
+  return it->second;
+}
+
 absl::StatusOr<bool> ParameterEditor::Use(onnx::NodeProto& node, int k, const std::string& parameter,
                                           bool transposed) {
   if (k >= node.input_size()) return false;
@@ -117,6 +130,8 @@ absl::StatusOr<bool> ParameterEditor::Use(onnx::NodeProto& node, int k, const st
   if (transposed) std::swap(dims[0], dims[1]);
   if (const onnx::TensorProto* there = Find(parameter)) {
     if (Dims(*there) != dims || there->data_type() != from->data_type()) return false;
+    ASSIGN_OR_RETURN(const bool same, IsCopy(parameter, operand, transposed));
+    if (!same) return false;
   } else {
     ASSIGN_OR_RETURN(std::string bytes, Contents(operand));
     budget_ -= static_cast<int64_t>(bytes.size());
@@ -175,6 +190,7 @@ void ParameterEditor::Add(const std::string& name, int data_type, std::vector<in
 void ParameterEditor::AddAlias(const std::string& name, const std::string& of) {
   const onnx::TensorProto& original = *Find(of);
   Add(name, original.data_type(), Dims(original), "");
+  aliases_.insert(name);
 }
 
 onnx::NodeProto& ParameterEditor::AddNode(const std::string& op, const std::string& result) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -26,8 +27,8 @@ class ParameterEditor {
 
   // Operand k of the node is henceforth `parameter`, which is made from it unless it is there already. With
   // `transposed` the operand is the parameter's transpose (both have two axes). False, and nothing changed,
-  // if the operand is no initializer, if one of that name and another shape is there, or if copies of merged
-  // tensors would take many times the memory of the model.
+  // if the operand is no initializer, if one of that name with another shape or other contents is there, or if
+  // copies of merged tensors would take many times the memory of the model.
   absl::StatusOr<bool> Use(onnx::NodeProto& node, int k, const std::string& parameter, bool transposed);
 
   // At Finish every use of the initializer becomes one of `by`.
@@ -49,6 +50,9 @@ class ParameterEditor {
   void Finish();
 
  private:
+  // Whether the operand is what `parameter` holds, or its transpose.
+  absl::StatusOr<bool> IsCopy(const std::string& parameter, const std::string& operand, bool transposed);
+
   onnx::GraphProto& graph_;
   ExternalDataResolver& external_;
   absl::flat_hash_map<std::string, int> index_;
@@ -56,7 +60,10 @@ class ParameterEditor {
   absl::flat_hash_set<std::string> replaced_;              // initializers whose uses were taken away
   absl::flat_hash_map<std::string, std::string> renamed_;  // what its uses read at Finish
   absl::flat_hash_set<std::string> made_;                  // results of new nodes
+  absl::flat_hash_set<std::string> aliases_;               // initializers without contents
   int64_t budget_;                                         // bytes of copies that may still be made
+  int64_t comparisons_;                                    // bytes that may still be compared
+  absl::flat_hash_map<std::tuple<std::string, std::string, bool>, bool> copies_;  // what was compared
   google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes_;
 };
 

@@ -39,6 +39,7 @@ class ScopeNames {
       for (const std::string& name : node.input()) adds_[name] = node.op_type() == "Add" ? &node : nullptr;
       if (node.op_type() == "Gather" && editor_.Find(Operand(node, 0))) tables_.push_back(node.input(0));
     }
+    CountScopes();
     for (auto& node : *graph_.mutable_node()) {
       if (node.op_type() == "MatMul") RETURN_IF_ERROR(RestoreWeight(node));
       if (IsRecurrent(node)) RETURN_IF_ERROR(RestoreLayer(node));
@@ -84,9 +85,8 @@ class ScopeNames {
   absl::Status RestoreWeight(onnx::NodeProto& node) {
     const std::string operand = Operand(node, 1);
     if (!absl::StartsWith(operand, kFolded) || !editor_.Find(operand)) return absl::OkStatus();
-    const std::string module = ModuleOfLinear(node);
-    if (module.empty()) return absl::OkStatus();
-    const std::string weight = absl::StrCat(module, ".weight");
+    const std::string weight = WeightOf(node);
+    if (weight.empty()) return absl::OkStatus();
     // The projection onto a vocabulary may share its weight with the embedding table: then folding copied it.
     for (const std::string& table : tables_) {
       if (table == weight) continue;
@@ -102,17 +102,46 @@ class ScopeNames {
     return editor_.Use(node, 1, weight, /*transposed=*/true).status();
   }
 
-  // From the name of the bias that is added to the product; without one from the node's own name.
-  std::string ModuleOfLinear(const onnx::NodeProto& node) const {
+  // From the name of the bias that is added to the product; without one from the node's own name, if its scope
+  // may be that of a Linear. "" if neither says what the weight is called.
+  std::string WeightOf(const onnx::NodeProto& node) const {
     if (auto it = adds_.find(node.output_size() > 0 ? node.output(0) : ""); it != adds_.end() && it->second) {
       for (const std::string& name : it->second->input()) {
-        if (editor_.Find(name) && absl::EndsWith(name, ".bias") &&
-            Scope(it->second->name()) == Scope(node.name())) {
-          return Parent(name);
+        const onnx::TensorProto* bias = editor_.Find(name);
+        if (!bias || Scope(it->second->name()) != Scope(node.name())) continue;
+        if (absl::EndsWith(name, ".bias")) return absl::StrCat(Parent(name), ".weight");
+        if (absl::EndsWith(name, ".in_proj_bias") && IsFusedProjection(node.input(1), *bias)) {
+          return absl::StrCat(Parent(name), ".in_proj_weight");
         }
       }
     }
-    return ModuleOf(node.name());
+    const std::string module = ModuleOf(node.name());
+    return module.empty() || !IsLinear(node) ? "" : absl::StrCat(module, ".weight");
+  }
+
+  // Whether the operand, [in,3*in], gives the queries, keys and values of a MultiheadAttention in one product.
+  bool IsFusedProjection(const std::string& operand, const onnx::TensorProto& bias) const {
+    const onnx::TensorProto& weight = *editor_.Find(operand);
+    return weight.dims_size() == 2 && bias.dims_size() == 1 && weight.dims(1) % 3 == 0 &&
+           weight.dims(1) / 3 == weight.dims(0) && bias.dims(0) == weight.dims(1);
+  }
+
+  // A Linear multiplies once and adds; other modules that multiply by a weight of theirs do more.
+  bool IsLinear(const onnx::NodeProto& product) const {
+    auto it = scopes_.find(Scope(product.name()));
+    return it != scopes_.end() && it->second.products == 1 && it->second.others == 0;
+  }
+
+  void CountScopes() {
+    for (const auto& node : graph_.node()) {
+      ScopeContent& content = scopes_[Scope(node.name())];
+      const std::string& op = node.op_type();
+      if (op == "MatMul") {
+        ++content.products;
+      } else if (op != "Add" && op != "Constant" && op != "Cast") {
+        ++content.others;
+      }
+    }
   }
 
   static std::string Scope(absl::string_view node) { return std::string(node.substr(0, node.rfind('/'))); }
@@ -143,9 +172,15 @@ class ScopeNames {
     return UseRecurrent(editor_, node, NamesOfLayer(module, layer, Directions(node), biases)).status();
   }
 
+  struct ScopeContent {
+    int products = 0;  // MatMul nodes
+    int others = 0;    // nodes that a Linear has not
+  };
+
   onnx::GraphProto& graph_;
   ParameterEditor& editor_;
   PyTorchParameters& result_;
+  absl::flat_hash_map<std::string, ScopeContent> scopes_;
   absl::flat_hash_set<std::string> modules_;  // that have parameters whose names survived
   absl::flat_hash_map<std::string, const onnx::NodeProto*> adds_;  // value -> the Add that reads it last
   std::vector<std::string> tables_;                                // of embeddings
