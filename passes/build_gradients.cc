@@ -242,7 +242,7 @@ absl::StatusOr<bool> BuildGradients(Module& module, const PassContext& context) 
   for (const TrainedParameter& parameter : training.parameters) trained.insert(parameter.parameter);
   std::vector<std::string> left_out;
   for (const Value* parameter : parameters) {
-    if (!trained.contains(parameter)) left_out.push_back(parameter->name());
+    if (!trained.contains(parameter) && !parameter->uses().empty()) left_out.push_back(parameter->name());
   }
   if (training.parameters.empty()) {
     return absl::InvalidArgumentError(

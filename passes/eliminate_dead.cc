@@ -1,5 +1,6 @@
 // Takes out what nobody needs: nodes that lead to no output of the model, and constants without users.
-// Inputs and parameters stay, so that data and weights keep fitting; the notes name those that nothing uses.
+// Inputs and parameters stay, so that data and weights keep fitting; the notes name the inputs that nothing
+// uses, and the parameters that nothing uses any more (import names those that nothing used at all).
 // Level model; after folding left shape arithmetic without users, before fusion, which asks for single users.
 #include <algorithm>
 #include <string>
@@ -30,6 +31,14 @@ absl::flat_hash_set<const Node*> Needed(const Module& module) {
   return needed;
 }
 
+absl::flat_hash_set<const Value*> UsedParameters(const Graph& graph) {
+  absl::flat_hash_set<const Value*> used;
+  for (const Value* value : graph.Values()) {
+    if (value->kind() == ValueKind::kParameter && !value->uses().empty()) used.insert(value);
+  }
+  return used;
+}
+
 void NoteUnused(Module& module, absl::string_view what, std::vector<std::string> names) {
   if (names.empty()) return;
   const int count = static_cast<int>(names.size());
@@ -46,6 +55,7 @@ void NoteUnused(Module& module, absl::string_view what, std::vector<std::string>
 absl::StatusOr<bool> EliminateDead(Module& module, const PassContext&) {
   Graph& graph = module.graph;
   const absl::flat_hash_set<const Node*> needed = Needed(module);
+  const absl::flat_hash_set<const Value*> used = UsedParameters(graph);
   bool changed = false;
   for (Node *node = graph.last_node(), *previous; node; node = previous) {
     previous = node->previous();
@@ -58,7 +68,7 @@ absl::StatusOr<bool> EliminateDead(Module& module, const PassContext&) {
   for (Value* value : graph.Values()) {
     if (value->producer() || !value->uses().empty() || outputs.contains(value)) continue;
     if (value->kind() == ValueKind::kInput) inputs.push_back(value->name());
-    if (value->kind() == ValueKind::kParameter) parameters.push_back(value->name());
+    if (used.contains(value)) parameters.push_back(value->name());
     if (value->kind() != ValueKind::kConstant) continue;
     graph.Erase(value);
     changed = true;

@@ -3,7 +3,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "compiler/onnx/first_names.h"
 #include "compiler/onnx/fx_metadata.h"
 #include "compiler/onnx/pytorch_exporters.h"
 #include "compiler/onnx/recurrent_parameters.h"
@@ -82,8 +82,9 @@ class FxNames {
       const std::string weight = Parameter(call, linear ? 1 : 2), bias = Parameter(call, linear ? 2 : 0);
       if (op == "MatMul") return Use(node, 1, weight, linear);
       if (op == "Gemm") {
-        RETURN_IF_ERROR(Use(node, 1, weight, linear != (IntAttribute(node, "transB") != 0)));
-        RestoreZeroBias(node, bias, linear != (IntAttribute(node, "transB") != 0) ? 1 : 0);
+        const bool transposed = IntAttribute(node, "transB") != 0;
+        RestoreZeroBias(node, bias, transposed ? 0 : 1);
+        RETURN_IF_ERROR(Use(node, 1, weight, linear != transposed));
         return Use(node, 2, bias, false);
       }
       if (op == "Add") {
@@ -94,15 +95,16 @@ class FxNames {
       return absl::OkStatus();
     }
     if (op == "Conv" && absl::StrContains(call.target, "conv")) {
-      RETURN_IF_ERROR(Use(node, 1, Parameter(call, 1), false));
       RestoreZeroBias(node, Parameter(call, 2), 0);
+      RETURN_IF_ERROR(Use(node, 1, Parameter(call, 1), false));
       return Use(node, 2, Parameter(call, 2), false);
     }
     if (op != "Conv") return UnmergeInOrder(node, call);
     return absl::OkStatus();
   }
 
-  // A bias of zeros is dropped from a Gemm or a Conv: it has as many elements as the weight has along `axis`.
+  // A bias of zeros is dropped from a Gemm or a Conv: it has as many elements as the operand that is the
+  // weight, in the layout in which the node reads it, has along `axis`.
   void RestoreZeroBias(onnx::NodeProto& node, const std::string& bias, int axis) {
     const bool absent = node.input_size() == 2 || (node.input_size() == 3 && node.input(2).empty());
     if (bias.empty() || !absent) return;
@@ -230,11 +232,11 @@ class FxNames {
     }
     std::vector<std::string> tables, buffers;
     for (const auto& proto : graph_.initializer()) {
-      if (!IsFloat(proto) || proto.dims_size() == 0 || !used.contains(proto.name())) continue;
+      if (!IsFloat(proto) || !used.contains(proto.name())) continue;
       if (statistics.contains(proto.name())) continue;
       auto it = by_name_.find(proto.name());
       if (it == by_name_.end() || !signature_.at(it->second).persistent) {
-        tables.push_back(proto.name());
+        if (proto.dims_size() > 0) tables.push_back(proto.name());
       } else if (!signature_.at(it->second).learns) {
         buffers.push_back(proto.name());
       }
@@ -245,19 +247,48 @@ class FxNames {
     for (const std::string& name : buffers) {
       if (!editor_.Find(name)) continue;
       RETURN_IF_ERROR(editor_.MakeConstant(name, /*kept=*/true));
+      result_.buffers.insert(name);
     }
     return absl::OkStatus();
   }
 
+  // Where the exporter multiplied a BatchNormalization into the product in front of it, whose weight's name no
+  // longer stands for what the module has: the call of that Conv or Gemm is that of the BatchNormalization.
+  std::vector<std::string> FoldedInto() const {
+    std::vector<std::string> weights;
+    for (const auto& node : graph_.node()) {
+      const bool product = node.op_type() == "Conv" || node.op_type() == "Gemm";
+      if (!product || node.input_size() < 2 || !absl::StrContains(CallOf(node).target, "batch_norm"))
+        continue;
+      weights.push_back(node.input(1));
+    }
+    return weights;
+  }
+
   void NoteMissing() {
-    std::vector<std::string> missing = Missing();
-    if (missing.empty()) return;
-    const size_t count = missing.size();
-    if (count > 4) missing.resize(4);
-    result_.notes.push_back(absl::StrCat(
-        count, " parameter(s) of the module are not in the model, the exporter folded or dropped them: ",
-        absl::StrJoin(missing, ", "), count > 4 ? ", ..." : "",
-        "; torch.onnx.export(dynamo=True, optimize=False) keeps them"));
+    std::vector<std::string> folded, unused;
+    for (const std::string& name : Missing()) {
+      (mentioned_.contains(by_name_.at(name)) ? folded : unused).push_back(name);
+    }
+    const std::vector<std::string> weights = FoldedInto();
+    if (!weights.empty()) {
+      result_.notes.push_back(absl::StrCat(
+          weights.size(),
+          " BatchNormalization(s) are folded into the products before them: the values under ",
+          FirstNames(weights), " are the folded ones, not the module's, and ", folded.size(),
+          " parameter(s) are gone: ", FirstNames(folded),
+          "; to train the module, export it with torch.onnx.export(dynamo=True, optimize=False)"));
+    } else if (!folded.empty()) {
+      result_.notes.push_back(absl::StrCat(
+          folded.size(), " parameter(s) of the module are not in the model, the exporter folded them: ",
+          FirstNames(folded), "; torch.onnx.export(dynamo=True, optimize=False) keeps them"));
+    }
+    if (!unused.empty()) {
+      result_.notes.push_back(absl::StrCat(unused.size(),
+                                           " parameter(s) of the module are not in the model, no call in it "
+                                           "mentions them: ",
+                                           FirstNames(unused)));
+    }
   }
 
   onnx::GraphProto& graph_;

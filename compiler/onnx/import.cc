@@ -99,7 +99,7 @@ absl::Status Build(onnx::ModelProto& model, const std::string& path, const Impor
   ExternalDataResolver external(std::filesystem::path(path).parent_path().string(), options.allow_links,
                                 options.allow_missing_weights);
   ASSIGN_OR_RETURN(const PyTorchParameters pytorch, RestorePyTorchParameters(model, external));
-  module.notes.insert(module.notes.end(), pytorch.notes.begin(), pytorch.notes.end());
+  if (!options.infers) module.notes.insert(module.notes.end(), pytorch.notes.begin(), pytorch.notes.end());
   ImportOptions binding = options;
   ASSIGN_OR_RETURN(const std::vector<UnfoldedInput> unfolded, UnfoldInputs(graph, binding.dims));
   absl::flat_hash_set<std::string> initializers;

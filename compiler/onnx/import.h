@@ -42,10 +42,11 @@ struct ImportOptions {
       evaluate;
 };
 
-// A module at level model. Float initializers become parameters (scalars: constants), other initializers and
-// Constant nodes become constants; weights in external files are referenced, never read. `path` ends in .onnx
-// (binary) or .onnxtxt (ONNX text syntax). Errors (InvalidArgument, NotFound, Unimplemented) name the file,
-// and the node, op, domain, opset, dimension or tensor at fault and what would help.
+// A module at level model. Float initializers become parameters (scalars: constants, unless PyTorch's exporter
+// calls them parameters), other initializers and Constant nodes become constants; weights in external files
+// are referenced, never read. `path` ends in .onnx (binary) or .onnxtxt (ONNX text syntax). Errors
+// (InvalidArgument, NotFound, Unimplemented) name the file, and the node, op, domain, opset, dimension or
+// tensor at fault and what would help.
 absl::StatusOr<std::unique_ptr<Module>> ImportModel(const std::string& path, const ImportOptions& options);
 
 }  // namespace pipec

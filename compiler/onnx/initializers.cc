@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "compiler/onnx/all_initializers.h"
+#include "compiler/onnx/first_names.h"
 #include "compiler/onnx/sparse_tensor.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tiny_types.h"
@@ -49,24 +49,22 @@ absl::Status CheckNew(const std::string& name, const Scope& scope) {
 bool InFile(const onnx::TensorProto& proto) { return proto.data_location() == onnx::TensorProto::EXTERNAL; }
 
 // "3 float initializer(s) of shape [] ...: a, b, c".
-void AddNote(std::vector<std::string> names, absl::string_view what, std::vector<std::string>& notes) {
+void AddNote(const std::vector<std::string>& names, absl::string_view what, std::vector<std::string>& notes) {
   if (names.empty()) return;
-  const size_t count = names.size();
-  if (count > 4) names.resize(4);
-  notes.push_back(absl::StrCat(count, " float initializer(s) ", what,
-                               " are taken as constants, not as parameters: ", absl::StrJoin(names, ", "),
-                               count > 4 ? ", ..." : ""));
+  notes.push_back(absl::StrCat(names.size(), " float initializer(s) ", what,
+                               " are taken as constants, not as parameters: ", FirstNames(names)));
 }
 
 }  // namespace
 
 Initializers::Initializers(onnx::ModelProto& model, ExternalDataResolver external, Graph& graph)
     : external_(std::move(external)), graph_(graph) {
+  for (const auto& output : model.graph().output()) not_for_nodes_.insert(output.name());
   ForEachSubgraphInitializer(model, [&](onnx::TensorProto& proto) { ++in_subgraphs_[proto.name()]; });
 }
 
 absl::StatusOr<Value*> Initializers::AddTensor(const std::string& name, absl::StatusOr<Tensor> tensor,
-                                               bool may_learn, bool kept) {
+                                               bool may_learn, const PyTorchParameters* pytorch) {
   absl::Status status = tensor.status();
   if (status.ok()) status = LoadIfNeeded(*tensor);
   if (!status.ok()) {
@@ -74,8 +72,11 @@ absl::StatusOr<Value*> Initializers::AddTensor(const std::string& name, absl::St
   }
   const bool is_float = IsFloat(tensor->type.dtype);
   const bool scalar = is_float && tensor->type.shape.empty();
-  if (scalar) scalars_.push_back(name);
-  const bool learns = kept || (is_float && !scalar && may_learn);
+  const bool kept = pytorch && (pytorch->kept.contains(name) || pytorch->buffers.contains(name));
+  const bool known = pytorch && pytorch->scalars.has_value();
+  if (scalar && !known) scalars_.push_back(name);
+  const bool learns =
+      kept || (is_float && may_learn && (!scalar || (known && pytorch->scalars->contains(name))));
   Value* value =
       graph_.AddValue(learns ? ValueKind::kParameter : ValueKind::kConstant, name, std::move(tensor->type));
   value->data = std::move(tensor->data);
@@ -94,6 +95,9 @@ absl::Status Initializers::AddSparse(const onnx::GraphProto& graph, Scope& scope
 }
 
 absl::Status Initializers::Add(onnx::GraphProto& graph, const PyTorchParameters& pytorch, Scope& scope) {
+  for (const auto& [name, of] : pytorch.tied) not_for_nodes_.insert(name);
+  not_for_nodes_.insert(pytorch.kept.begin(), pytorch.kept.end());
+  not_for_nodes_.insert(pytorch.buffers.begin(), pytorch.buffers.end());
   for (auto& proto : *graph.mutable_initializer()) {
     RETURN_IF_ERROR(CheckNew(proto.name(), scope));
     absl::StatusOr<Tensor> tensor;
@@ -103,8 +107,7 @@ absl::Status Initializers::Add(onnx::GraphProto& graph, const PyTorchParameters&
     } else {
       tensor = InFile(proto) ? external_.Resolve(proto) : TakeInlineTensor(proto);
     }
-    ASSIGN_OR_RETURN(Value * value,
-                     AddTensor(proto.name(), std::move(tensor), true, pytorch.kept.contains(proto.name())));
+    ASSIGN_OR_RETURN(Value * value, AddTensor(proto.name(), std::move(tensor), true, &pytorch));
     scope.Set(proto.name(), value);
   }
   return AddSparse(graph, scope);
@@ -141,6 +144,15 @@ std::vector<std::string> Initializers::Notes() const {
   AddNote(scalars_, "of shape []", notes);
   AddNote(sparse_, "stored as sparse tensors", notes);
   AddNote(shared_, "of subgraphs, whose names others have as well,", notes);
+  std::vector<std::string> unused;
+  for (const Value* value : graph_.Values()) {
+    const bool idle = value->kind() == ValueKind::kParameter && value->uses().empty();
+    if (idle && !not_for_nodes_.contains(value->name())) unused.push_back(value->name());
+  }
+  if (!unused.empty()) {
+    notes.push_back(
+        absl::StrCat(unused.size(), " parameter(s) that no output depends on: ", FirstNames(unused)));
+  }
   return notes;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "compiler/onnx/external_data.h"
 #include "compiler/onnx/pytorch_parameters.h"
@@ -14,8 +15,8 @@
 
 namespace pipec {
 
-// Float initializers become parameters (scalars, sparse ones, and those of a subgraph that have the name of
-// another value: constants), other initializers become constants. Weights in external files are referenced,
+// Float initializers become parameters (sparse ones, those of a subgraph that have the name of another value,
+// and scalars, unless PyTorch calls them parameters: constants), other initializers become constants. Weights in external files are referenced,
 // never read, but for small integer tensors, which shapes are made of. Errors (InvalidArgument, NotFound,
 // Unimplemented) name the initializer.
 class Initializers {
@@ -30,12 +31,13 @@ class Initializers {
   // once.
   absl::Status AddOnce(const onnx::GraphProto& subgraph, Scope& scope);
 
-  // What the user should know: which float initializers are not parameters.
+  // What the user should know, once the nodes are there: which float initializers are not parameters, and
+  // which parameters no node reads.
   std::vector<std::string> Notes() const;
 
  private:
   absl::StatusOr<Value*> AddTensor(const std::string& name, absl::StatusOr<Tensor> tensor, bool may_learn,
-                                   bool kept = false);
+                                   const PyTorchParameters* pytorch = nullptr);
   absl::Status AddSparse(const onnx::GraphProto& graph, Scope& scope);
 
   ExternalDataResolver external_;
@@ -43,6 +45,8 @@ class Initializers {
   absl::flat_hash_map<const onnx::GraphProto*, Scope> subgraphs_;
   absl::flat_hash_map<std::string, int> in_subgraphs_;  // how many initializers of subgraphs have this name
   std::vector<std::string> scalars_, sparse_, shared_;
+  // Parameters that need no node: outputs of the model, and what only a state_dict has.
+  absl::flat_hash_set<std::string> not_for_nodes_;
 };
 
 }  // namespace pipec

@@ -1,10 +1,13 @@
 #include "compiler/onnx/pytorch_parameters.h"
 
+#include <algorithm>
 #include <cstdint>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "compiler/onnx/first_names.h"
+#include "compiler/onnx/fx_metadata.h"
 #include "compiler/onnx/parameter_editor.h"
 #include "compiler/onnx/pytorch_exporters.h"
 #include "compiler/onnx/tensor_data.h"
@@ -37,12 +40,40 @@ void NoteUnnamed(const onnx::GraphProto& graph, PyTorchParameters& result) {
     if (may_learn && absl::StartsWith(proto.name(), "onnx::")) names.push_back(proto.name());
   }
   if (names.empty()) return;
-  const size_t count = names.size();
-  if (count > 4) names.resize(4);
   result.notes.push_back(absl::StrCat(
-      count, " parameter(s) have no name of PyTorch's, which folded them: ", absl::StrJoin(names, ", "),
-      count > 4 ? ", ..." : "",
+      names.size(), " parameter(s) have no name of PyTorch's, which folded them: ", FirstNames(names),
       "; torch.onnx.export(training=TrainingMode.TRAINING, do_constant_folding=False) folds none"));
+}
+
+// Names that the TorchScript exporter makes for constants and results, not those of a module's attributes.
+bool IsMade(absl::string_view name) {
+  if (absl::StartsWith(name, "onnx::") || absl::StartsWith(name, "/")) return true;
+  if (absl::StartsWith(name, "Constant")) return true;
+  return !absl::StrContains(name, '.') && !name.empty() && absl::ascii_isdigit(name[0]);
+}
+
+// Of the dynamo exporter, which calls all its nodes so; a tool may have dropped its metadata.
+bool IsDynamo(const onnx::GraphProto& graph) {
+  return std::any_of(graph.node().begin(), graph.node().end(),
+                     [](const onnx::NodeProto& node) { return absl::StartsWith(node.name(), "node_"); });
+}
+
+// Float initializers of shape [] that the signature calls parameters, or without one an attribute's name does.
+absl::flat_hash_set<std::string> LearnedScalars(const onnx::GraphProto& graph, const std::string* signature) {
+  absl::flat_hash_set<std::string> parameters, scalars;
+  if (signature) {
+    for (const auto& [name, entry] : ParseSignature(*signature)) {
+      if (entry.learns) parameters.insert(entry.name);
+    }
+  }
+  const bool named = !signature && !IsDynamo(graph);
+  for (const auto& proto : graph.initializer()) {
+    const absl::StatusOr<TensorType> type = TypeOf(proto);
+    const bool scalar = type.ok() && IsFloat(type->dtype) && type->shape.empty();
+    const bool learns = named ? !IsMade(proto.name()) : parameters.contains(proto.name());
+    if (scalar && learns) scalars.insert(proto.name());
+  }
+  return scalars;
 }
 
 }  // namespace
@@ -59,20 +90,22 @@ absl::StatusOr<PyTorchParameters> RestorePyTorchParameters(onnx::ModelProto& mod
   PyTorchParameters result;
   onnx::GraphProto& graph = *model.mutable_graph();
   if (model.producer_name() != kProducer) return result;
+  const std::string* signature = nullptr;
+  for (const auto& entry : graph.metadata_props()) {
+    if (entry.key() == kSignature) signature = &entry.value();
+  }
   if (!FitsInMemory(graph)) {
+    result.scalars = LearnedScalars(graph, signature);
     result.notes.push_back(
         "parameters keep the names and layouts of the ONNX model, not PyTorch's: above 1 GB they stay in its "
         "files");
     return result;
   }
-  const std::string* signature = nullptr;
-  for (const auto& entry : graph.metadata_props()) {
-    if (entry.key() == kSignature) signature = &entry.value();
-  }
   ParameterEditor editor(graph, external);
   const absl::Status status = signature ? RestoreFromMetadata(graph, *signature, editor, result)
                                         : RestoreFromScopes(graph, editor, result);
   editor.Finish();
+  result.scalars = LearnedScalars(graph, signature);
   // Contents that are not there are no reason to refuse a model that is only planned.
   if (!absl::IsNotFound(status)) RETURN_IF_ERROR(status);
   if (!signature) NoteUnnamed(graph, result);

@@ -12,6 +12,7 @@
 // the metadata of the dynamo exporter (dynamo_parameters.cc).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,16 @@ struct PyTorchParameters {
   absl::flat_hash_map<std::string, std::string> tied;
   // Initializers that no node uses, kept whatever their type because a state_dict has them.
   absl::flat_hash_set<std::string> kept;
+  // Float initializers of shape [] that are parameters too; nothing is known of a model that PyTorch did not
+  // write.
+  std::optional<absl::flat_hash_set<std::string>> scalars;
+  // Float initializers that no node uses: their contents are read as constants.
+  absl::flat_hash_set<std::string> buffers;
+  // Of use to those who train.
   std::vector<std::string> notes;
 };
 
-// Changes the main graph. Nothing is done to models that PyTorch did not write, and to those with more than
+// Changes the main graph. Nothing is renamed in models that PyTorch did not write, and in those with more than
 // kCopyLimit (compiler/emit/parameter_placement.h) bytes in initializers, whose weights stay in the user's
 // files. The result depends on the model only. Errors: those of `external`, with the initializer's name.
 absl::StatusOr<PyTorchParameters> RestorePyTorchParameters(onnx::ModelProto& model,
