@@ -85,12 +85,16 @@ absl::StatusOr<bool> FoldConstants(Module& module, const PassContext&) {
       return absl::Status(contents.status().code(), absl::StrCat("node '", node->name(), "' (", node->op(),
                                                                  "): ", contents.status().message()));
     }
+    const bool counts_samples =
+        std::any_of(node->inputs().begin(), node->inputs().end(),
+                    [](const Value* input) { return input && input->counts_samples; });
     std::vector<std::pair<Value*, std::string>> folded;
     for (int k = 0; k < node->outputs().size(); ++k) {
       Value* output = node->outputs()[k];
       if (!output) continue;
       Value* constant = graph.AddConstant(output->name(), output->type, std::move((*contents)[k]));
       constant->output_name = output->output_name;
+      constant->counts_samples = counts_samples;
       folded.emplace_back(constant, output->name());
       made.insert(constant);
       graph.ReplaceAllUses(output, constant);

@@ -60,8 +60,12 @@ bool IsSumOfLosses(const Node& node) {
 }
 
 // Whether `divisor` is a constant that counts what `sum` was added up from: the samples, or the elements.
-absl::StatusOr<bool> CountsSamples(const Value& divisor, const Value& sum, int64_t samples) {
+absl::StatusOr<bool> CountsSamples(const Value& divisor, const Value& sum, const Module& module) {
   if (divisor.kind() != ValueKind::kConstant || divisor.type.elements() != 1) return false;
+  // Where the batch is a symbol the number comes from a shape. Where it is written only the number itself can
+  // tell.
+  if (!divisor.counts_samples && !module.batch_is_written) return false;
+  const int64_t samples = module.microbatch_size;
   ASSIGN_OR_RETURN(const std::string bytes, ReadData(divisor));
   double count = 0;
   if (divisor.type.dtype == DType::kFloat32) {
@@ -82,7 +86,7 @@ absl::StatusOr<bool> CountsSamples(const Value& divisor, const Value& sum, int64
 }
 
 // What a node makes of operands some of which are reduced.
-absl::StatusOr<Content> Combine(const Node& node, const std::vector<Content>& inputs, int64_t samples) {
+absl::StatusOr<Content> Combine(const Node& node, const std::vector<Content>& inputs, const Module& module) {
   const auto count = [&](Content content) { return std::count(inputs.begin(), inputs.end(), content); };
   const auto means = count(Content::kMean), sums = count(Content::kSum);
   const absl::Status not_linear =
@@ -103,7 +107,7 @@ absl::StatusOr<Content> Combine(const Node& node, const std::vector<Content>& in
     if (losses && IsSumOfLosses(*losses) && node.input(1) == losses->output(1)) return Content::kMean;
     if (!IsReduced(inputs[0]) || inputs[1] != Content::kFixed) return not_linear;
     if (content == Content::kMean) return content;
-    ASSIGN_OR_RETURN(const bool is_mean, CountsSamples(*node.input(1), *node.input(0), samples));
+    ASSIGN_OR_RETURN(const bool is_mean, CountsSamples(*node.input(1), *node.input(0), module));
     return is_mean ? Content::kMean : Content::kSum;
   }
   if (IsReduced(inputs[0]) && means + sums == 1 &&
@@ -114,7 +118,7 @@ absl::StatusOr<Content> Combine(const Node& node, const std::vector<Content>& in
   return not_linear;
 }
 
-absl::StatusOr<Content> ResultOf(const Node& node, const std::vector<Content>& inputs, int64_t samples) {
+absl::StatusOr<Content> ResultOf(const Node& node, const std::vector<Content>& inputs, const Module& module) {
   const bool any_samples = std::count(inputs.begin(), inputs.end(), Content::kSamples) > 0;
   const bool any_reduced = std::any_of(inputs.begin(), inputs.end(), IsReduced);
   // What is no float carries no gradient: it chooses, and what it chooses from counts.
@@ -132,7 +136,7 @@ absl::StatusOr<Content> ResultOf(const Node& node, const std::vector<Content>& i
   } else if (const int mixed = MixedOperand(node); mixed >= 0 && !node.Is("BatchNormalization")) {
     return Refuse(node, absl::StrCat("mixes the samples of a microbatch, ", Along(node, mixed)));
   }
-  if (any_reduced) return Combine(node, inputs, samples);
+  if (any_reduced) return Combine(node, inputs, module);
   return any_samples ? Content::kSamples : Content::kFixed;
 }
 
@@ -151,7 +155,7 @@ absl::StatusOr<SampleMixing> FindSampleMixing(const Module& module, const Value*
         inputs.push_back(input && input->kind() == ValueKind::kInput ? Content::kSamples : Content::kFixed);
       }
     }
-    ASSIGN_OR_RETURN(const Content result, ResultOf(*node, inputs, module.microbatch_size));
+    ASSIGN_OR_RETURN(const Content result, ResultOf(*node, inputs, module));
     for (const Value* output : node->outputs()) {
       if (output) contents[output] = result;
     }

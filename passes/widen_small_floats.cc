@@ -130,7 +130,7 @@ void NarrowOutputs(Graph& graph, const std::vector<DType>& types) {
 absl::StatusOr<bool> WidenSmallFloats(Module& module, const PassContext&) {
   Graph& graph = module.graph;
   const std::vector<DType> outputs = SmallOutputs(graph);
-  bool changed = false;
+  bool changed = false, small_weights = false;
   for (Node* node : graph.Nodes()) {
     if (node->Is("BitCast") &&
         (IsSmallFloat(node->input(0)->type.dtype) || IsSmallFloat(node->output(0)->type.dtype))) {
@@ -143,6 +143,7 @@ absl::StatusOr<bool> WidenSmallFloats(Module& module, const PassContext&) {
   for (Value* value : graph.Values()) {
     if (!IsSmallFloat(value->type.dtype)) continue;
     changed = true;
+    small_weights |= value->kind() == ValueKind::kParameter;
     if (value->kind() == ValueKind::kInput) {
       WidenInput(graph, value);
     } else if (value->producer()) {
@@ -150,6 +151,9 @@ absl::StatusOr<bool> WidenSmallFloats(Module& module, const PassContext&) {
     } else {
       RETURN_IF_ERROR(WidenContents(*value));
     }
+  }
+  if (small_weights) {
+    module.notes.push_back("16-bit weights are computed with in float32; files keep the model's own type");
   }
   if (module.mode == Mode::kInfer) NarrowOutputs(graph, outputs);
   return changed;

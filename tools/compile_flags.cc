@@ -136,7 +136,15 @@ absl::StatusOr<int64_t> CompileFlags::Resolve() {
                      : options.mode == Mode::kInfer ? kInferSchedule
                                                     : kDefaultSchedule;
   options.ranks = stages_ > 0 ? stages_ : kDefaultStages;
-  options.microbatches = microbatches_ > 0 ? microbatches_ : kDefaultMicrobatches;
+  options.microbatches = microbatches_;
+  if (microbatches_ == 0) {
+    // A batch that the default does not divide says how many there can be.
+    options.microbatches = kDefaultMicrobatches;
+    while (batch_ > 0 && batch_ % (static_cast<int64_t>(options.microbatches) * options.replicas) != 0 &&
+           options.microbatches > 1) {
+      --options.microbatches;
+    }
+  }
   options.optimizer = optimizer_.empty() ? kDefaultOptimizer : optimizer_;
   if (stages_ == 0) Assume(absl::StrCat(options.ranks, " ranks (--stages)"));
   if (schedule_.empty()) Assume(absl::StrCat("schedule ", options.schedule, " (--schedule)"));
@@ -188,6 +196,10 @@ absl::StatusOr<std::unique_ptr<Module>> CompileFlags::Import() {
   if (batch_ == 0) {
     const int64_t batch = module->microbatch_size * context_.options.microbatches * module->replicas;
     Assume(absl::StrCat("batch ", batch, ", ", module->microbatch_size, " a microbatch (--batch)"));
+  }
+  if (module->mode == Mode::kTrain && context_.options.train_regex.empty() &&
+      context_.options.freeze_regex.empty()) {
+    Assume("all float parameters learn (--train, --freeze)");
   }
   module->notes.insert(module->notes.begin(), notes_.begin(), notes_.end());
   return module;

@@ -113,15 +113,22 @@ absl::Status Lower(const PipecFlags& flags, Module& module, std::ostream& out) {
 // How to run the plan on the user's own data.
 std::string NextStep(const Module& module, const std::string& plan) {
   std::vector<std::string> arrays;
-  bool tokens = false;
+  const Value* labels = nullptr;
+  std::vector<const Value*> others;
   for (const Value* input : module.graph.inputs()) {
     Shape shape = input->type.shape;
     if (input->batch_axis == 0)
       shape[0] = module.microbatch_size * module.schedule.shape.microbatches * module.replicas;
     arrays.push_back(absl::StrCat(input->name(), " ", ToString(TensorType{input->type.dtype, shape})));
-    tokens |=
-        input->type.dtype == DType::kInt64 && input->type.shape.size() == 2 && input->name() != "labels";
+    if (input->name() == "labels") {
+      labels = input;
+    } else {
+      others.push_back(input);
+    }
   }
+  // What a file of tokens can feed: one [batch, sequence] input, and labels that are the same one token later.
+  const bool tokens = others.size() == 1 && others[0]->type.dtype == DType::kInt64 &&
+                      others[0]->type.shape.size() == 2 && (!labels || labels->type == others[0]->type);
   return absl::StrCat("next: piperun ", plan, tokens ? " --data=FILE.bin --tokens=u8" : " --data=FILE.npz",
                       "\n      a step reads ", absl::StrJoin(arrays, ", "), "\n");
 }
@@ -136,6 +143,7 @@ absl::Status Compile(PipecFlags& flags) {
   while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
   // Early: a long compilation shall not end with this.
   if (!flags.dry_run) RETURN_IF_ERROR(CheckTarget(directory));
+  const bool replaces = std::filesystem::exists(directory);
   ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, flags.compile.Import());
   RETURN_IF_ERROR(Lower(flags, *module, flags.json ? std::cerr : std::cout));
 
@@ -162,7 +170,7 @@ absl::Status Compile(PipecFlags& flags) {
   if (flags.json || flags.prints_module()) return absl::OkStatus();
   std::cout << ReportText(report);
   if (!flags.dry_run) {
-    std::cout << "\nwrote " << directory << " (timeline: " << directory << "/report.html)\n"
+    std::cout << (replaces ? "\nreplaced the plan " : "\nwrote ") << directory << " (timeline: " << directory << "/report.html)\n"
               << NextStep(*module, directory);
   }
   return absl::OkStatus();

@@ -76,6 +76,9 @@ class Value {
   // Samples lie one after the other, each with shape[batch_axis] / microbatch size entries: 1 for an input,
   // more where a Reshape merged the axis with what lies behind it ([B,T,H] -> [B*T,H]).
   int batch_axis = -1;
+  // A constant made of the number of samples (a folded Shape or Size of what has them, and what was computed
+  // from it): a sum over samples divided by it is their mean.
+  bool counts_samples = false;
   // What an output of the model is called outside, if its own name is another value's; "": its name.
   std::string output_name;
   // Only for kParameter and kConstant. A model made for planning only has parameters without data.

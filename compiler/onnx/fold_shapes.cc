@@ -19,14 +19,28 @@ std::string Bytes(absl::Span<const T> values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-// Shape's slice of the dimensions, as ONNX clamps it.
-std::string ShapeContents(const Node& node) {
-  const Shape& shape = node.input(0)->type.shape;
-  const int64_t rank = shape.size();
+// Which of the dimensions Shape gives, as ONNX clamps them.
+std::pair<int64_t, int64_t> ShapeRange(const Node& node) {
+  const int64_t rank = node.input(0)->type.shape.size();
   auto clamp = [&](int64_t axis) { return std::clamp<int64_t>(axis < 0 ? axis + rank : axis, 0, rank); };
   const int64_t start = clamp(node.attributes.Int("start", 0));
-  const int64_t end = std::max(start, clamp(node.attributes.Int("end", rank)));
-  return Bytes<int64_t>(absl::MakeConstSpan(shape).subspan(start, end - start));
+  return {start, std::max(start, clamp(node.attributes.Int("end", rank)))};
+}
+
+std::string ShapeContents(const Node& node) {
+  const auto [start, end] = ShapeRange(node);
+  return Bytes<int64_t>(absl::MakeConstSpan(node.input(0)->type.shape).subspan(start, end - start));
+}
+
+// Whether the results, once folded, are made of the number of samples.
+bool CountsSamples(const Node& node) {
+  if (node.Is("Size")) return node.input(0)->batch_axis >= 0;
+  if (node.Is("Shape")) {
+    const auto [start, end] = ShapeRange(node);
+    return start <= node.input(0)->batch_axis && node.input(0)->batch_axis < end;
+  }
+  return std::any_of(node.inputs().begin(), node.inputs().end(),
+                     [](const Value* input) { return input && input->counts_samples; });
 }
 
 bool IsSmallConstant(const Value* value) {
@@ -88,6 +102,7 @@ absl::Status FoldSmall(Graph& graph, Node* node, const decltype(ImportOptions::e
   } else {
     return absl::OkStatus();
   }
+  const bool counts_samples = CountsSamples(*node);
   std::vector<std::pair<std::string, TensorType>> made;
   for (const Value* output : node->outputs()) {
     if (output) {
@@ -100,6 +115,7 @@ absl::Status FoldSmall(Graph& graph, Node* node, const decltype(ImportOptions::e
   for (int k = 0; k < made.size(); ++k) {
     const bool absent = made[k].second.dtype == DType::kUndefined;
     results[k] = absent ? nullptr : graph.AddConstant(made[k].first, made[k].second, std::move(contents[k]));
+    if (results[k]) results[k]->counts_samples = counts_samples;
   }
   return absl::OkStatus();
 }

@@ -168,7 +168,8 @@ const Flag* FlagTable::Nearest(absl::string_view name) const {
     const unsigned distance = llvm::StringRef(flag.name).edit_distance({name.data(), name.size()});
     if (!nearest || distance < best) nearest = &flag, best = distance;
   }
-  return nearest;
+  // What shares little is another word, not a misspelt one.
+  return best <= (name.size() + 2) / 3 ? nearest : nullptr;
 }
 
 std::vector<const char*> FlagTable::TakeOutUnknown(int argc, char** argv,

@@ -108,6 +108,21 @@ TEST(Import, ShapeArithmeticFoldsOnceDimensionsAreBound) {
   EXPECT_EQ(module->graph.num_nodes(), 1);
 }
 
+TEST(Import, ConstantsKnowWhetherTheyCountSamples) {
+  const auto module =
+      Import(Text(R"(g (float[N,3] x) => (float[N,3] y, float samples, float all, float columns) {
+        y = Identity(x)
+        s = Shape<end = 1>(x)  s0 = Squeeze(s)  samples = Cast<to = 1>(s0)
+        n = Size(x)  all = Cast<to = 1>(n)
+        c = Shape<start = 1>(x)  c0 = Squeeze(c)  columns = Cast<to = 1>(c0)
+      })"),
+             {.microbatch_size = 2, .evaluate = Evaluate});
+  const Graph& graph = module->graph;
+  EXPECT_TRUE(graph.outputs[1]->counts_samples);
+  EXPECT_TRUE(graph.outputs[2]->counts_samples);
+  EXPECT_FALSE(graph.outputs[3]->counts_samples);
+}
+
 TEST(Import, ConstantsInEveryForm) {
   auto module = Import(Text(R"(g () => (a, b, c, d, e) {
         a = Constant<value = float[2] {1, 2}>()

@@ -62,13 +62,19 @@ TEST(MicrobatchLoss, AMeanCountsOncePerMicrobatch) {
   EXPECT_THAT(mean.notes(), Not(HasSubstr("is a sum over samples")));
 }
 
-// What exporters make of a mean: the sum over a count that is a constant by now.
+// What exporters make of a mean: the sum over a count that is a constant by now. A number that only happens to
+// be as large is none, unless the batch itself is written into the model.
 TEST(MicrobatchLoss, ASumOverItsCountIsAMean) {
   for (const auto& [divisor, is_sum] : {std::pair(4.0, false), {12.0, false}, {5.0, true}}) {
-    OwnLoss loss([divisor = divisor](SmallModel& m, Value* y) {
-      return m.Op("Div", {m.Op("Neg", {Sum(m, y)}), m.Constant({}, {divisor})});
-    });
-    EXPECT_EQ(loss.training().loss_is_sum, is_sum) << divisor;
+    for (const auto& [counts, written] : {std::pair(true, false), {false, true}, {false, false}}) {
+      OwnLoss loss([divisor = divisor, counts = counts, written = written](SmallModel& m, Value* y) {
+        Value* number = m.Constant({}, {divisor});
+        number->counts_samples = counts;
+        m.module().batch_is_written = written;
+        return m.Op("Div", {m.Op("Neg", {Sum(m, y)}), number});
+      });
+      EXPECT_EQ(loss.training().loss_is_sum, is_sum || !(counts || written)) << divisor;
+    }
   }
 }
 
