@@ -62,6 +62,18 @@ int SampleAxis(const NodeSpec& spec, const NodeRecord& exported, int i) {
   return spec.op == "Attention" && i == 3 && rank == 4 ? 0 : -1;
 }
 
+// Whether the node picks entries along axis `axis` of operand 0 by their numbers, or a number of them that is
+// the batch.
+bool PicksEntries(const NodeSpec& spec, const NodeRecord& exported, int axis) {
+  if (!spec.domain.empty()) return spec.op == "Compress";
+  const int64_t rank = exported.inputs[0].shape.size();
+  const bool along = NormalizeAxis(spec.attributes.Int("axis", spec.op == "TopK" ? -1 : 0), rank) == axis;
+  if (spec.op == "TopK") return along && exported.outputs[0].shape[axis] == exported.inputs[0].shape[axis];
+  if (spec.op == "Gather" || spec.op == "GatherElements" || spec.op == "ScatterElements") return along;
+  if (spec.op == "Compress") return along || !spec.attributes.Has("axis");
+  return spec.op == "Slice" || spec.op == "Split" || spec.op == "GatherND" || spec.op == "ScatterND";
+}
+
 std::string Join(const std::vector<int64_t>& numbers) {
   return absl::StrCat("[", absl::StrJoin(numbers, ","), "]");
 }
@@ -117,6 +129,7 @@ absl::Status BakedBatch::WithRemedy(const absl::Status& status) const {
 absl::Status BakedBatch::Refit(Graph& graph, NodeSpec& spec, const NodeRecord& exported) {
   if (exported.outputs.empty() || exported_->samples == samples_) return absl::OkStatus();
   RETURN_IF_ERROR(RefitTarget(graph, spec, exported));
+  if (written_ > 0) RETURN_IF_ERROR(RefitCount(graph, spec, exported));
   return RefitOperands(graph, spec, exported);
 }
 
@@ -171,6 +184,26 @@ absl::Status BakedBatch::RefitTarget(Graph& graph, NodeSpec& spec, const NodeRec
   return absl::OkStatus();
 }
 
+absl::Status BakedBatch::RefitCount(Graph& graph, NodeSpec& spec, const NodeRecord& exported) {
+  if (!spec.domain.empty() || (spec.op != "Div" && spec.op != "Mul")) return absl::OkStatus();
+  for (int i = 0; i < 2; ++i) {
+    Value* operand = spec.inputs[i];
+    if (operand->kind() != ValueKind::kParameter && !IsLiteral(operand, exported.inputs[i])) continue;
+    ASSIGN_OR_RETURN(const std::optional<double> count,
+                     reduced_.Rescaled(spec, i, exported_->samples, samples_));
+    if (!count) continue;
+    Value* number = AddNumberLike(graph, *operand, *count);
+    if (!number) {
+      return absl::InvalidArgumentError(absl::StrCat("operand ", i, " '", operand->name(), "' ",
+                                                     ToString(operand->type), " counts the samples of ",
+                                                     Samples()));
+    }
+    replaced_.push_back(absl::StrCat(spec.name, " (", spec.op, " by ", *count, ")"));
+    spec.inputs[i] = number;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status BakedBatch::RefitOperands(Graph& graph, NodeSpec& spec, const NodeRecord& exported) {
   if (spec.op == "Squeeze" && spec.inputs.size() == 1 && spec.inputs[0]->batch_axis >= 0) {
     // Without axes it would take away a batch of 1 as well.
@@ -215,12 +248,8 @@ absl::Status BakedBatch::RefitOperands(Graph& graph, NodeSpec& spec, const NodeR
 absl::Status BakedBatch::Compare(const NodeSpec& spec, const NodeRecord& exported,
                                  const std::vector<TensorType>& types) const {
   const Value* data = spec.inputs.empty() ? nullptr : spec.inputs[0];
-  const bool picks =
-      data && (spec.op == "Slice" || spec.op == "Split" ||
-               (spec.op == "Gather" &&
-                NormalizeAxis(spec.attributes.Int("axis", 0), data->type.shape.size()) == data->batch_axis));
-  if (picks && data->batch_axis >= 0 && exported.outputs[0].batch_axis < 0 && written_ > 0 &&
-      written_ != samples_) {
+  if (data && data->batch_axis >= 0 && PicksEntries(spec, exported, data->batch_axis) &&
+      exported.outputs[0].batch_axis < 0 && written_ > 0 && written_ != samples_) {
     return absl::InvalidArgumentError(absl::StrCat("it picks samples, axis ", data->batch_axis,
                                                    " of operand '", data->name(), "', by their numbers in ",
                                                    Samples()));
@@ -247,6 +276,7 @@ void BakedBatch::Place(Node& node, const std::string& name) {
     node.output(0)->batch_axis = compared_->outputs[0].batch_axis;
     SetBatchAxes(node);
   }
+  if (exported_) reduced_.Place(node, samples_);
   if (exported_ || !node.domain().empty() || node.outputs().empty() || !node.output(0)) return;
   const auto batched = std::find_if(node.inputs().begin(), node.inputs().end(),
                                     [](const Value* input) { return input && input->batch_axis >= 0; });

@@ -9,6 +9,7 @@
 //   Reshape(x [8,16,16], [8,256])  ->  Reshape(x [2,16,16], [2,256])   entry 0 holds sample after sample
 //   Expand, Resize, AffineGrid, MaxUnpool likewise: the entry on the batch axis
 //   Add(x [8,T], positions [8,T])  ->  Add(x [2,T], positions [2,T])   if the rows of positions are equal
+//   Div(sum of x over samples, 8)  ->  Div(sum of x over samples, 2)   if nothing else has the number
 //
 // What folds the batch into another axis, or could be read in two ways, is refused.
 #pragma once
@@ -20,6 +21,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "compiler/onnx/batch_record.h"
+#include "compiler/onnx/reduced_samples.h"
 
 namespace pipec {
 
@@ -65,6 +67,7 @@ class BakedBatch {
   absl::Status Refit(Graph& graph, NodeSpec& spec, const NodeRecord& exported);
   absl::Status RefitTarget(Graph& graph, NodeSpec& spec, const NodeRecord& exported);
   absl::Status RefitOperands(Graph& graph, NodeSpec& spec, const NodeRecord& exported);
+  absl::Status RefitCount(Graph& graph, NodeSpec& spec, const NodeRecord& exported);
   absl::Status Compare(const NodeSpec& spec, const NodeRecord& exported,
                        const std::vector<TensorType>& types) const;
   int64_t Scaled(int64_t size) const { return size / exported_->samples * samples_; }
@@ -82,6 +85,7 @@ class BakedBatch {
   bool recording_ = false, misfit_ = false, doubtful_ = false;
   std::vector<int64_t> candidates_;
   std::vector<std::string> replaced_;
+  ReducedSamples reduced_;
   absl::flat_hash_map<std::string, int> met_;                       // how many nodes of a name were asked for
   absl::flat_hash_map<std::pair<const Value*, int>, Value*> rows_;  // replaced along an axis
 };

@@ -2,9 +2,12 @@
 // name where it is not.
 #include <gmock/gmock.h>
 
+#include <cstring>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "passes/evaluate.h"
 #include "tests/unit/onnx/model_file.h"
 
@@ -165,11 +168,117 @@ TEST(BakedBatch, OtherOpsThatAreToldASizeOrHoldStates) {
       "float32[1,2,2] axis 1 ");
 }
 
+// The number that the last node's operand 1 is, or the refusal.
+std::string Divisor(const std::string& graph, const ImportOptions& options) {
+  auto module = TryImport(Text(graph), options);
+  if (!module.ok()) return std::string(module.status().message());
+  const Value* number = (*module)->graph.outputs[0]->producer()->input(1);
+  float value;
+  std::memcpy(&value, number->data.bytes->data(), sizeof(value));
+  std::string result = absl::StrCat(value);
+  for (const std::string& note : (*module)->notes) {
+    if (absl::StrContains(note, "is written for a batch")) absl::StrAppend(&result, " ", note);
+  }
+  return result;
+}
+
+TEST(BakedBatch, ASumsDivisorThatCountsTheSamplesIsScaled) {
+  auto graph = [](int written, absl::string_view c, absl::string_view node) {
+    return absl::StrCat("g (float[", written, ",5] x) => (y) <float c = {", c,
+                        "}> { s = ReduceSum <keepdims = 0> (x) [by] y = ", node, " }");
+  };
+  const std::string div = "Div(s, c)";
+  EXPECT_THAT(Divisor(graph(4, "4", div), Cut(2, 4)), AllOf(HasSubstr("2 the model"), HasSubstr("by (Div")));
+  EXPECT_THAT(Divisor(graph(4, "20", div), Cut(8, 1)), HasSubstr("40 the model is written for a batch of 4"));
+  EXPECT_THAT(Divisor(graph(2, "10", div), Cut(4, 2)), HasSubstr("20 the model"));
+  EXPECT_THAT(Divisor(graph(1, "1", div), Cut(4, 2)), HasSubstr("4 the model"));
+  EXPECT_THAT(Divisor("g (float[4,5] x, int64[4] t) => (y) <float c = {4}> "
+                      "{ s = SoftmaxCrossEntropyLoss <reduction = \"sum\"> (x, t) y = Div(s, c) }",
+                      Cut(2, 4)),
+              HasSubstr("2 the model"));
+  // Nothing is rebound, or the number has nothing to do with the batch.
+  EXPECT_EQ(Divisor(graph(4, "4", div), Cut(4, 2)), "4");
+  EXPECT_EQ(Divisor(graph(4, "3.5", div), Cut(2, 4)), "3.5");
+  EXPECT_EQ(Divisor(graph(4, "7", div), Cut(2, 4)), "7");
+  EXPECT_EQ(Divisor(graph(1, "7", div), Cut(2, 4)), "7");
+  // What it counts cannot be told.
+  const std::pair<int, std::string> doubtful[] = {{2, "2"},  {4, "8"}, {4, "3"},
+                                                  {4, "19"}, {2, "1"}, {1, "5"}};
+  for (const auto& [written, c] : doubtful) {
+    EXPECT_THAT(Divisor(graph(written, c, div), Cut(3, 2)),
+                AllOf(HasSubstr("by"), HasSubstr("Div"), HasSubstr(absl::StrCat("number ", c)),
+                      HasSubstr(absl::StrCat("batch of ", written)), HasSubstr("3 sample")));
+  }
+  EXPECT_THAT(Divisor(graph(4, "0.05", "Mul(s, c)"), Cut(2, 4)), HasSubstr("cannot be told"));
+}
+
+TEST(BakedBatch, AMeansFactorThatMayCountTheSamplesIsRefused) {
+  // The variance with N - 1 of 4 x 5 elements.
+  for (const char* node : {"Mul(m, n)", "Div(m, less)"}) {
+    EXPECT_THAT(Divisor(absl::StrCat("g (float[4,5] x) => (y) <float n = {20}, float less = {19}> "
+                                     "{ m = ReduceMean <keepdims = 0> (x) r = Abs(m) y = ",
+                                     absl::StrReplaceAll(node, {{"m,", "r,"}}), " }"),
+                        Cut(2, 4)),
+                HasSubstr("cannot be told"));
+  }
+  EXPECT_EQ(Divisor("g (float[4,5] x) => (y) <float n = {0.5}> "
+                    "{ m = ReduceMean <keepdims = 0> (x) y = Mul(m, n) }",
+                    Cut(2, 4)),
+            "0.5");
+}
+
 TEST(BakedBatch, PickingSamplesByNumberIsRefused) {
   EXPECT_THAT(
       Result("g (float[8,3] x) => (y) <int64[1] a = {0}, int64[1] b = {4}> { [half] y = Slice(x, a, b, a) }",
              Cut(2, 4)),
       AllOf(HasSubstr("half"), HasSubstr("axis 0"), HasSubstr("batch of 8")));
+  const std::string nodes[] = {
+      "<int64[4,2] i = {0,0,1,1,2,0,3,1}> { [pick] y = GatherND(x, i) }",
+      "<int64[4,3] i = {0,1,2,3,0,1,2,3,0,1,2,3}> { [pick] y = GatherElements <axis = 0> (x, i) }",
+      "<int64[1] k = {4}> { [pick] y, i = TopK <axis = 0> (x, k) }",
+      "<int64[4,1] i = {0,1,2,3}, float[4,3] u = {1,2,3,4,5,6,7,8,9,1,2,3}> "
+      "{ [pick] y = ScatterND(x, i, u) }",
+  };
+  for (const std::string& body : nodes) {
+    EXPECT_THAT(Result(absl::StrCat("g (float[4,3] x) => (y) ", body), Cut(8, 1)),
+                AllOf(HasSubstr("pick"), HasSubstr("axis 0"), HasSubstr("batch of 4")))
+        << body;
+  }
+}
+
+TEST(BakedBatch, AnOutputThatKeepsTheSizeWrittenIsRefused) {
+  // Every sample's row of the input that counts as no samples, for then the model fits.
+  EXPECT_THAT(Result("g (float[4,5,8] x, int64[4] last) => (y) "
+                     "<int64[4,1] rows = {0,1,2,3}, int64[1] one = {1}> "
+                     "{ c = Unsqueeze(last, one) i = Concat <axis = 1> (rows, c) [at] y = GatherND(x, i) }",
+                     Cut(8, 1)),
+              AllOf(HasSubstr("4"), HasSubstr("8 sample")));
+  EXPECT_THAT(Result("g (float[4,2] x) => (y) <float[4,2] z = {1,2,3,4,5,6,7,8}, int64[4,1] i = {0,1,2,3}> "
+                     "{ [put] y = ScatterND(z, i, x) }",
+                     Cut(8, 1)),
+              AllOf(HasSubstr("output 'y'"), HasSubstr("batch of 4"), HasSubstr("put (ScatterND)")));
+  // The means of 4 features are no samples.
+  EXPECT_EQ(Result("g (float[4,4] x) => (y) <int64[1] a = {0}> { y = ReduceMean <keepdims = 0> (x, a) }",
+                   Cut(8, 1)),
+            "float32[4] axis -1 ");
+}
+
+TEST(BakedBatch, WhatIsWrongWithTheModelIsSaidAsItIs) {
+  for (int64_t samples : {4, 2}) {
+    EXPECT_THAT(Result("g (float[4,3] x) => (y) <float[2,7] w = {1,1,1,1,1,1,1,1,1,1,1,1,1,1}> "
+                       "{ [wrong] y = MatMul(x, w) }",
+                       Cut(samples, 2)),
+                AllOf(HasSubstr("wrong"), HasSubstr("MatMul"), HasSubstr("float32[4,3]")));
+  }
+}
+
+TEST(BakedBatch, ABatchOfNoneHasNoSamples) {
+  for (int64_t samples : {0, 2}) {
+    auto module = Import(Text("g (float[0,8] x) => (y) { y = Relu(x) }"), Cut(samples, 2));
+    EXPECT_GE(module->microbatch_size, 1);
+    EXPECT_EQ(module->graph.FindValue("x")->batch_axis, -1);
+    EXPECT_EQ(module->graph.outputs[0]->type.shape, Shape({0, 8}));
+  }
 }
 
 TEST(BakedBatch, SilentMisreadingsAreFoundByComparing) {
