@@ -61,10 +61,9 @@ absl::StatusOr<Types> InferRange(const NodeSpec& spec) {
   const double start = *numbers[0], limit = *numbers[1], delta = *numbers[2];
   const double length = std::ceil((limit - start) / delta);
   constexpr double kMost = 1e15;  // so that it fits an integer; the limits of tensors are below
-  if (delta == 0 || !(length <= kMost)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Range from ", start, " to ", limit, " by ", delta, " has no length"));
-  }
+  const std::string range = absl::StrCat("Range from ", start, " to ", limit, " by ", delta);
+  if (delta == 0 || std::isnan(length)) return absl::InvalidArgumentError(range + " has no length");
+  if (length > kMost) return absl::InvalidArgumentError(range + " is more than 16 TiB");
   return Types({{spec.inputs[0]->type.dtype, {static_cast<int64_t>(std::max(0.0, length))}}});
 }
 

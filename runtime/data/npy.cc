@@ -28,7 +28,7 @@ constexpr Descr kDescrs[] = {
     {"<f4", DType::kFloat32},  {"<f8", DType::kFloat64},  {"<f2", DType::kFloat16}, {"|b1", DType::kBool},
     {"|i1", DType::kInt8},     {"<i2", DType::kInt16},    {"<i4", DType::kInt32},   {"<i8", DType::kInt64},
     {"|u1", DType::kUint8},    {"<u2", DType::kUint16},   {"<u4", DType::kUint32},  {"<u8", DType::kUint64},
-    {"|V2", DType::kBFloat16}, {"<V2", DType::kBFloat16}, {"|V1", DType::kUint8},   {"<V1", DType::kUint8},
+    {"<V2", DType::kBFloat16}, {"|V2", DType::kBFloat16}, {"|V1", DType::kUint8},   {"<V1", DType::kUint8},
 };
 
 absl::Status Bad(absl::string_view what) { return absl::InvalidArgumentError(std::string(what)); }

@@ -76,7 +76,7 @@ def syntax():
     yield Model("graphs-deep-60", ".onnx", model(nested_graph(60)), "nests messages")
     yield binary("sequences-deep", "nests messages", graph([relu()], [nested_type(50_000, 4)], [Y]))
     yield binary("optionals-deep", "nests messages", graph([relu()], [nested_type(50_000, 9)], [Y]))
-    yield binary("sequences-deep-20", "is not a tensor", graph([relu()], [nested_type(20, 4)], [Y]))
+    yield binary("sequences-deep-20", "is a sequence", graph([relu()], [nested_type(20, 4)], [Y]))
 
 
 def text_syntax():
@@ -160,7 +160,7 @@ def types():
     for name, symbol in (("spaces", "a b --dim c=1"), ("number", "-5"), ("long", "n" * 1024)):
         yield nodes(f"symbol-{name}", "has no value; bind it with --dim", relu(), inputs=[value("x", [2, symbol])])
     yield nodes("symbol-escape-codes", "control character", relu(), inputs=[value("x", [2, "\x1b[31m"])])
-    for name, dim, words in (("huge", 2**62, "more than 16 TiB"), ("huger", 2**64, "not a number"), ("zero", 0, "above 0")):
+    for name, dim, words in (("huge", 2**62, "more than 16 TiB"), ("huger", 2**64, "not a number"), ("zero", 0, "wanted at least 1")):
         yield nodes(f"dim-{name}", words, relu(), inputs=[value("x", [2, "n"])], flags=(f"--dim=n={dim}",))
     yield nodes("range-huge", "", relu(), inputs=[value("x", [2**20, 2**20])], flags=("--input=x=range",))
 

@@ -29,6 +29,12 @@ TEST(Suite, DeclaredTypesAreInferred) {
     EXPECT_EQ(VerifyModel(**module), absl::OkStatus()) << path;
     auto model = ReadModel(path);
     ASSERT_TRUE(model.ok());
+    const auto& outputs = model->graph().output();
+    // A sequence has become several outputs.
+    if (!std::all_of(outputs.begin(), outputs.end(),
+                     [](const auto& output) { return output.type().has_tensor_type(); })) {
+      continue;
+    }
     for (int k = 0; k < model->graph().output_size(); ++k) {
       const auto& declared = model->graph().output(k).type().tensor_type();
       const TensorType& type = (*module)->graph.outputs[k]->type;

@@ -65,7 +65,7 @@ bool Read(const fs::path& folder, Sample& sample) {
 bool IsSizedByNumbers(const Sample& sample) {
   const std::string& op = sample.op;
   return op == "Reshape" || op == "Slice" || (op == "Resize" && sample.inputs.size() == 4) ||
-         op == "AffineGrid" || op == "CenterCropPad";
+         op == "AffineGrid" || op == "CenterCropPad" || (op == "MaxUnpool" && sample.inputs.size() == 3);
 }
 
 // Operand -> axis along which samples are said to lie.

@@ -27,7 +27,7 @@ Attributes Grouped(std::vector<int64_t> shape) {
 
 std::vector<Case> Cases() {
   const TensorType x{kF32, {2, 3}}, scalar{kF32, {}}, sum{kF64, {}}, labels{kI64, {2}}, vector{kF32, {2}};
-  const TensorType absent, image{kF32, {2, 3, 4}}, c{kF32, {3}};
+  const TensorType absent, image{kF32, {2, 3, 4}}, c{kF32, {3}}, count{kI64, {}};
   return {
       {"FusedMatMul",
        {{kF32, {5, 4, 3}}, {kF32, {4, 6}}},
@@ -116,6 +116,12 @@ std::vector<Case> Cases() {
       {"Adam", {x, x, x, x, sum}, {}, {x, x, x}},
       {"Adagrad", {x, x, x, sum}, {}, {x, x}},
       {"Message", {x, labels}, {}, {x, labels}},
+      {"NonZero", {image}, {}, {{kI64, {3, 24}}, count}},
+      {"Compress", {image, {DType::kBool, {2}}}, With({{"axis", int64_t{1}}}), {{kF32, {2, 2, 4}}, count}},
+      {"Compress", {image, {DType::kBool, {30}}}, {}, {{kF32, {24}}, count}},
+      {"Unique", {x}, {}, {{kF32, {6}}, {kI64, {6}}, {kI64, {6}}, {kI64, {6}}, count}},
+      {"Unique", {x}, With({{"axis", int64_t{1}}}), {x, {kI64, {3}}, {kI64, {3}}, {kI64, {3}}, count}},
+      {"NonMaxSuppression", {{kF32, {2, 5, 4}}, {kF32, {2, 3, 5}}, {kI64, {}}}, {}, {{kI64, {30, 3}}, count}},
   };
 }
 
@@ -144,7 +150,8 @@ TEST(Infer, EveryHelperOp) {
 
 // Any one operand with one more row, of an integer type, or missing is refused, by name and shapes.
 TEST(Infer, RefusesWrongOperands) {
-  const std::set<std::string> any_type = {"Message"};
+  // Ops that look at entries of any type, any number of them.
+  const std::set<std::string> any_type = {"Message", "NonZero", "Compress", "Unique", "NonMaxSuppression"};
   for (const Case& good : Cases()) {
     if (any_type.count(good.op)) continue;
     for (size_t k = 0; k < good.inputs.size(); ++k) {
