@@ -32,7 +32,7 @@ WORDS = {
     "grow-range": "more than 16 TiB",
     "grow-range-step-0": "Range from 0 to 10 by 0 has no length",
     "grow-range-float": "is not ONNX text (a number out of range?): stof",
-    "grow-range-nan": None,
+    "grow-range-nan": "Range from nan to inf by 1 has no length",
     "grow-range-overflow": "Range from -9.22337e+18 to 9.22337e+18 by 1 is more than 16 TiB",
     "grow-resize": "more than 16 TiB",
     "grow-resize-scales": "negative dimension",
