@@ -54,7 +54,7 @@ absl::string_view NumPyType(DType dtype) {
     case DType::kFloat16:
       return "<f2";
     case DType::kBFloat16:
-      return "|V2";  // two bytes: NumPy has no name for it
+      return "<V2";  // two bytes, as ml_dtypes saves them: NumPy has no name for it
     case DType::kInt64:
       return "<i8";
     case DType::kInt32:
