@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -222,6 +223,39 @@ class FxNames {
     return missing;
   }
 
+  // A weight that is used as it is and transposed too (a tied head): the exporter folded the transpose into a
+  // tensor of its own, which is the parameter's transpose again.
+  absl::StatusOr<bool> TieTranspose(const std::string& table) {
+    const onnx::TensorProto* proto = editor_.Find(table);
+    if (!proto || proto->dims_size() != 2) return false;
+    ASSIGN_OR_RETURN(const std::string bytes, editor_.Contents(table));
+    // Equal numbers throughout equal those of others by accident.
+    const size_t size = bytes.size() / std::max<int64_t>(proto->dims(0) * proto->dims(1), 1);
+    if (bytes.size() <= size || std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0)
+      return false;
+    std::string parameter;
+    for (const auto& other : graph_.initializer()) {
+      auto it = by_name_.find(other.name());
+      if (it == by_name_.end() || !signature_.at(it->second).learns) continue;
+      if (other.data_type() != proto->data_type() || other.dims_size() != 2) continue;
+      if (other.dims(0) != proto->dims(1) || other.dims(1) != proto->dims(0)) continue;
+      ASSIGN_OR_RETURN(const bool equal, editor_.AreEqual(table, other.name(), /*transposed=*/true));
+      if (equal) parameter = other.name();
+      if (equal) break;
+    }
+    if (parameter.empty()) return false;
+    bool all = true;
+    for (auto& node : *graph_.mutable_node()) {
+      for (int k = 0; k < node.input_size(); ++k) {
+        if (node.input(k) != table) continue;
+        ASSIGN_OR_RETURN(const bool used, editor_.Use(node, k, parameter, /*transposed=*/true));
+        all &= used;
+      }
+    }
+    if (all) editor_.Drop(table);
+    return all;
+  }
+
   // A float tensor that the module does not know as a parameter is a table or a buffer: nothing to learn. The
   // running statistics of a BatchNormalization are left to that op.
   absl::Status FixConstants() {
@@ -242,7 +276,8 @@ class FxNames {
       }
     }
     for (const std::string& name : tables) {
-      if (editor_.Find(name)) RETURN_IF_ERROR(editor_.MakeConstant(name, /*kept=*/false));
+      ASSIGN_OR_RETURN(const bool tied, TieTranspose(name));
+      if (!tied && editor_.Find(name)) RETURN_IF_ERROR(editor_.MakeConstant(name, /*kept=*/false));
     }
     for (const std::string& name : buffers) {
       if (!editor_.Find(name)) continue;

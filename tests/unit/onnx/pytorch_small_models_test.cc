@@ -92,6 +92,31 @@ struct Small {
   onnx::ModelProto model;
 };
 
+// h @ embedding.weight.t(): the exporter folds the transpose, and the weight stays for other uses.
+TEST(PyTorchParameters, AFoldedTransposeOfAWeightIsThatWeight) {
+  for (const float first : {1.0f, 2.0f}) {
+    Small small;
+    small.Signature("p_e_weight: PARAMETER target='e.weight'\n");
+    small.Initializer("e.weight", {3, 4});
+    // Its transpose, or other numbers.
+    small.Initializer("t", {4, 3});
+    const std::vector<float> transposed = {first, 5, 9, 2, 6, 10, 3, 7, 11, 4, 8, 12};
+    small.model.mutable_graph()->mutable_initializer(1)->set_raw_data(transposed.data(), 12 * sizeof(float));
+    small.InputAndOutput("x", "y");
+    small.Node("MatMul", "node_MatMul_0", {"x", "t"}, "h");
+    small.Node("MatMul", "node_MatMul_1", {"h", "e.weight"}, "y");
+    const auto module = small.Imported();
+    const Value* other = module->graph.FindValue("h")->producer()->input(1);
+    if (first == 1) {
+      ASSERT_TRUE(other->producer()) << other->name();
+      EXPECT_TRUE(other->producer()->Is("Transpose"));
+      EXPECT_EQ(other->producer()->input(0)->name(), "e.weight");
+    } else {
+      EXPECT_EQ(other->kind(), ValueKind::kConstant);
+    }
+  }
+}
+
 // Hugging Face's Conv1D multiplies by [in,out].
 TEST(PyTorchParameters, ZeroBiasIsAsLongAsTheProductHasColumns) {
   for (const bool transposed : {false, true}) {
