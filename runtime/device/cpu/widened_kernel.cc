@@ -15,36 +15,31 @@
 namespace pipec::cpu {
 namespace {
 
-constexpr int64_t kGrain = 16384; // elements worth a thread
+constexpr int64_t kGrain = 16384;  // elements worth a thread
 
 void WidenRow(const Float16 *from, float *to, int64_t n) {
   int64_t i = 0;
 #if defined(__F16C__)
   for (; i + 8 <= n; i += 8) {
-    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(
-                                 reinterpret_cast<const __m128i *>(from + i))));
+    _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(from + i))));
   }
 #endif
-  for (; i < n; ++i)
-    to[i] = ToFloat(from[i]);
+  for (; i < n; ++i) to[i] = ToFloat(from[i]);
 }
 
 void WidenRow(const BFloat16 *from, float *to, int64_t n) {
-  for (int64_t i = 0; i < n; ++i)
-    to[i] = ToFloat(from[i]);
+  for (int64_t i = 0; i < n; ++i) to[i] = ToFloat(from[i]);
 }
 
 void RoundRow(const float *from, Float16 *to, int64_t n) {
   int64_t i = 0;
 #if defined(__F16C__)
   for (; i + 8 <= n; i += 8) {
-    _mm_storeu_si128(
-        reinterpret_cast<__m128i *>(to + i),
-        _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128(reinterpret_cast<__m128i *>(to + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
   }
 #endif
-  for (; i < n; ++i)
-    to[i] = ToFloat16(from[i]);
+  for (; i < n; ++i) to[i] = ToFloat16(from[i]);
 }
 
 // To the nearest, ties to even: by adding just below half of the last place, or
@@ -53,19 +48,16 @@ void RoundRow(const float *from, BFloat16 *to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const uint32_t bits = std::bit_cast<uint32_t>(from[i]);
     const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    to[i] = {static_cast<uint16_t>(from[i] != from[i] ? (bits >> 16 | 0x40)
-                                                      : rounded)};
+    to[i] = {static_cast<uint16_t>(from[i] != from[i] ? (bits >> 16 | 0x40) : rounded)};
   }
 }
 
 void Widen(DType dtype, const void *from, float *to, int64_t n) {
   ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
     if (dtype == DType::kFloat16) {
-      WidenRow(static_cast<const Float16 *>(from) + begin, to + begin,
-               end - begin);
+      WidenRow(static_cast<const Float16 *>(from) + begin, to + begin, end - begin);
     } else {
-      WidenRow(static_cast<const BFloat16 *>(from) + begin, to + begin,
-               end - begin);
+      WidenRow(static_cast<const BFloat16 *>(from) + begin, to + begin, end - begin);
     }
   });
 }
@@ -83,42 +75,33 @@ void Round(DType dtype, const float *from, void *to, int64_t n) {
 // An operand that is widened, or not (kUndefined).
 struct Place {
   DType dtype = DType::kUndefined;
-  int64_t elements = 0, offset = 0; // in the workspace, bytes
-  std::vector<float> constant; // its contents, where they are known at load
+  int64_t elements = 0, offset = 0;  // in the workspace, bytes
+  std::vector<float> constant;       // its contents, where they are known at load
 };
 
 class WidenedKernel : public Kernel {
-public:
-  WidenedKernel(std::unique_ptr<Kernel> kernel, std::vector<Place> inputs,
-                std::vector<Place> outputs)
-      : kernel_(std::move(kernel)), inputs_(std::move(inputs)),
-        outputs_(std::move(outputs)) {
+ public:
+  WidenedKernel(std::unique_ptr<Kernel> kernel, std::vector<Place> inputs, std::vector<Place> outputs)
+      : kernel_(std::move(kernel)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
     for (std::vector<Place> *places : {&inputs_, &outputs_}) {
       for (Place &place : *places) {
-        if (place.dtype == DType::kUndefined || !place.constant.empty())
-          continue;
+        if (place.dtype == DType::kUndefined || !place.constant.empty()) continue;
         place.offset = own_bytes_;
-        own_bytes_ +=
-            (place.elements * static_cast<int64_t>(sizeof(float)) + 63) / 64 *
-            64;
+        own_bytes_ += (place.elements * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
       }
     }
     in_.resize(inputs_.size());
     out_.resize(outputs_.size());
   }
 
-  int64_t workspace_bytes() const override {
-    return own_bytes_ + kernel_->workspace_bytes();
-  }
+  int64_t workspace_bytes() const override { return own_bytes_ + kernel_->workspace_bytes(); }
 
-  absl::Status Launch(Stream &stream,
-                      const KernelArguments &arguments) override {
+  absl::Status Launch(Stream &stream, const KernelArguments &arguments) override {
     auto *const workspace = static_cast<std::byte *>(arguments.workspace);
     for (size_t k = 0; k < inputs_.size(); ++k) {
       const Place &place = inputs_[k];
       in_[k] = arguments.inputs[k];
-      if (place.dtype == DType::kUndefined)
-        continue;
+      if (place.dtype == DType::kUndefined) continue;
       if (!place.constant.empty()) {
         in_[k] = place.constant.data();
         continue;
@@ -129,80 +112,67 @@ public:
     }
     for (size_t k = 0; k < outputs_.size(); ++k) {
       out_[k] = arguments.outputs[k];
-      if (outputs_[k].dtype == DType::kUndefined)
-        continue;
+      if (outputs_[k].dtype == DType::kUndefined) continue;
       out_[k] = workspace + outputs_[k].offset;
       for (size_t i = 0; i < inputs_.size(); ++i) {
-        const bool same = arguments.inputs[i] == arguments.outputs[k] &&
-                          inputs_[i].elements == outputs_[k].elements;
-        if (same && inputs_[i].dtype != DType::kUndefined &&
-            inputs_[i].constant.empty()) {
+        const bool same =
+            arguments.inputs[i] == arguments.outputs[k] && inputs_[i].elements == outputs_[k].elements;
+        if (same && inputs_[i].dtype != DType::kUndefined && inputs_[i].constant.empty()) {
           out_[k] = workspace + inputs_[i].offset;
         }
       }
     }
     RETURN_IF_ERROR(
-        kernel_->Launch(stream, {in_.data(), out_.data(), arguments.scalars,
-                                 workspace + own_bytes_}));
+        kernel_->Launch(stream, {in_.data(), out_.data(), arguments.scalars, workspace + own_bytes_}));
     for (size_t k = 0; k < outputs_.size(); ++k) {
       const Place &place = outputs_[k];
-      if (place.dtype == DType::kUndefined)
-        continue;
-      Round(place.dtype, static_cast<const float *>(out_[k]),
-            arguments.outputs[k], place.elements);
+      if (place.dtype == DType::kUndefined) continue;
+      Round(place.dtype, static_cast<const float *>(out_[k]), arguments.outputs[k], place.elements);
     }
     return absl::OkStatus();
   }
 
-private:
+ private:
   const std::unique_ptr<Kernel> kernel_;
   std::vector<Place> inputs_, outputs_;
   int64_t own_bytes_ = 0;
-  std::vector<const void *> in_; // what the kernel is launched with
+  std::vector<const void *> in_;  // what the kernel is launched with
   std::vector<void *> out_;
 };
 
-bool IsWidened(const KernelOperand &operand) {
-  return operand.present && IsSmallFloat(operand.type.dtype);
-}
+bool IsWidened(const KernelOperand &operand) { return operand.present && IsSmallFloat(operand.type.dtype); }
 
 // The operand becomes float32 in the specification.
 Place WidenOperand(KernelOperand &operand) {
   Place place;
-  if (!IsWidened(operand))
-    return place;
+  if (!IsWidened(operand)) return place;
   place.dtype = operand.type.dtype;
   place.elements = operand.type.elements();
   operand.type.dtype = DType::kFloat32;
   if (operand.constant != nullptr) {
     place.constant.resize(place.elements);
     Widen(place.dtype, operand.constant, place.constant.data(), place.elements);
-    operand.constant =
-        reinterpret_cast<const std::byte *>(place.constant.data());
+    operand.constant = reinterpret_cast<const std::byte *>(place.constant.data());
   }
   return place;
 }
 
-} // namespace
+}  // namespace
 
 bool HasSmallFloats(const KernelSpec &spec) {
   for (const auto *operands : {&spec.inputs, &spec.outputs}) {
     for (const KernelOperand &operand : *operands) {
-      if (IsWidened(operand))
-        return true;
+      if (IsWidened(operand)) return true;
     }
   }
   return false;
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>>
-MakeWidenedKernel(const KernelSpec &spec, PrepareFunction prepare) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeWidenedKernel(const KernelSpec &spec, PrepareFunction prepare) {
   KernelSpec wide = spec;
   std::vector<Place> inputs, outputs;
-  for (KernelOperand &operand : wide.inputs)
-    inputs.push_back(WidenOperand(operand));
-  for (KernelOperand &operand : wide.outputs)
-    outputs.push_back(WidenOperand(operand));
+  for (KernelOperand &operand : wide.inputs) inputs.push_back(WidenOperand(operand));
+  for (KernelOperand &operand : wide.outputs) outputs.push_back(WidenOperand(operand));
   // An attribute that names the type of a result.
   for (absl::string_view name : {"dtype", "output_dtype", "precision"}) {
     if (IsSmallFloat(static_cast<DType>(wide.attributes.Int(name)))) {
@@ -210,8 +180,7 @@ MakeWidenedKernel(const KernelSpec &spec, PrepareFunction prepare) {
     }
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, prepare(wide));
-  return std::make_unique<WidenedKernel>(std::move(kernel), std::move(inputs),
-                                         std::move(outputs));
+  return std::make_unique<WidenedKernel>(std::move(kernel), std::move(inputs), std::move(outputs));
 }
 
-} // namespace pipec::cpu
+}  // namespace pipec::cpu

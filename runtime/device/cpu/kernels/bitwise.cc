@@ -13,33 +13,36 @@ using UnsignedIntegers = TypeList<uint64_t, uint32_t, uint16_t, uint8_t>;
 
 struct BitwiseAndOp {
   using Types = Integers;
-  template <typename T> static PIPEC_INLINE T Of(T a, T b) {
+  template <typename T>
+  static PIPEC_INLINE T Of(T a, T b) {
     return static_cast<T>(a & b);
   }
 };
 struct BitwiseOrOp {
   using Types = Integers;
-  template <typename T> static PIPEC_INLINE T Of(T a, T b) {
+  template <typename T>
+  static PIPEC_INLINE T Of(T a, T b) {
     return static_cast<T>(a | b);
   }
 };
 struct BitwiseXorOp {
   using Types = Integers;
-  template <typename T> static PIPEC_INLINE T Of(T a, T b) {
+  template <typename T>
+  static PIPEC_INLINE T Of(T a, T b) {
     return static_cast<T>(a ^ b);
   }
 };
 struct ShiftLeftOp {
   using Types = UnsignedIntegers;
-  template <typename T> static PIPEC_INLINE T Of(T a, T b) {
-    return b >= 8 * sizeof(T)
-               ? T{0}
-               : static_cast<T>(static_cast<Wrapping<T>>(a) << b);
+  template <typename T>
+  static PIPEC_INLINE T Of(T a, T b) {
+    return b >= 8 * sizeof(T) ? T{0} : static_cast<T>(static_cast<Wrapping<T>>(a) << b);
   }
 };
 struct ShiftRightOp {
   using Types = UnsignedIntegers;
-  template <typename T> static PIPEC_INLINE T Of(T a, T b) {
+  template <typename T>
+  static PIPEC_INLINE T Of(T a, T b) {
     return b >= 8 * sizeof(T) ? T{0} : static_cast<T>(a >> b);
   }
 };
@@ -49,8 +52,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec &spec) {
   RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 2, .max_inputs = 2}));
   const DType dtype = spec.inputs[0].type.dtype;
   RETURN_IF_ERROR(CheckInputType(spec, 1, dtype));
-  const auto loop = ForType<BinaryKernel::Loop>(
-      typename Op::Types(), dtype, [](auto t) -> BinaryKernel::Loop {
+  const auto loop =
+      ForType<BinaryKernel::Loop>(typename Op::Types(), dtype, [](auto t) -> BinaryKernel::Loop {
         using T = typename decltype(t)::type;
         return BinaryLoop<Op, T, T, T>;
       });
@@ -59,15 +62,12 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec &spec) {
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareShift(const KernelSpec &spec) {
   const std::string direction = spec.attributes.String("direction");
-  if (direction == "LEFT")
-    return Prepare<ShiftLeftOp>(spec);
-  if (direction == "RIGHT")
-    return Prepare<ShiftRightOp>(spec);
-  return Invalid(spec, absl::StrCat("direction is '", direction,
-                                    "', wanted LEFT or RIGHT"));
+  if (direction == "LEFT") return Prepare<ShiftLeftOp>(spec);
+  if (direction == "RIGHT") return Prepare<ShiftRightOp>(spec);
+  return Invalid(spec, absl::StrCat("direction is '", direction, "', wanted LEFT or RIGHT"));
 }
 
-} // namespace
+}  // namespace
 
 void RegisterBitwiseKernels(KernelRegistry &registry) {
   registry.Add("BitShift", "", PrepareShift);
@@ -76,4 +76,4 @@ void RegisterBitwiseKernels(KernelRegistry &registry) {
   registry.Add("BitwiseXor", "", Prepare<BitwiseXorOp>);
 }
 
-} // namespace pipec::cpu
+}  // namespace pipec::cpu

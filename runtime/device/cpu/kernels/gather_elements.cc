@@ -18,7 +18,7 @@ namespace {
 // without the coordinate of the axis.
 struct Places {
   int rank = 0;
-  Shape dims; // of indices
+  Shape dims;  // of indices
   Shape data_strides;
   int axis = 0;
   int64_t data_dim = 0, lines = 1;
@@ -26,14 +26,13 @@ struct Places {
   int64_t length() const { return dims[axis]; }
   int64_t step() const {
     return NumElements(absl::MakeSpan(dims).subspan(axis + 1));
-  } // in indices, along the axis
+  }  // in indices, along the axis
 
   // Where a line begins in indices and in data.
   std::pair<int64_t, int64_t> Begin(int64_t line) const {
     int64_t at = 0, data_at = 0, stride = 1;
     for (int i = rank - 1; i >= 0; stride *= dims[i], --i) {
-      if (i == axis)
-        continue;
+      if (i == axis) continue;
       const int64_t place = line % dims[i];
       line /= dims[i];
       at += place * stride;
@@ -44,55 +43,43 @@ struct Places {
 };
 
 absl::StatusOr<Places> ReadPlaces(const KernelSpec &spec) {
-  const Shape &data = spec.inputs[0].type.shape,
-              &indices = spec.inputs[1].type.shape;
+  const Shape &data = spec.inputs[0].type.shape, &indices = spec.inputs[1].type.shape;
   RETURN_IF_ERROR(CheckIndexType(spec, 1));
   Places places;
   places.rank = static_cast<int>(data.size());
-  absl::StatusOr<int> axis =
-      NormaliseAxis(spec.attributes.Int("axis", 0), places.rank);
-  if (!axis.ok())
-    return Invalid(spec, axis.status().message());
+  absl::StatusOr<int> axis = NormaliseAxis(spec.attributes.Int("axis", 0), places.rank);
+  if (!axis.ok()) return Invalid(spec, axis.status().message());
   bool fits = indices.size() == data.size();
-  for (int i = 0; i < places.rank && fits; ++i)
-    fits = i == *axis || indices[i] <= data[i];
+  for (int i = 0; i < places.rank && fits; ++i) fits = i == *axis || indices[i] <= data[i];
   if (!fits) {
     return Invalid(spec,
-                   absl::StrCat("indices ", ToString(indices),
-                                " do not fit into data ", ToString(data)));
+                   absl::StrCat("indices ", ToString(indices), " do not fit into data ", ToString(data)));
   }
   places.dims = indices;
   places.data_strides = Strides(data);
   places.axis = *axis;
   places.data_dim = data[*axis];
-  for (int i = 0; i < places.rank; ++i)
-    places.lines *= i == *axis ? 1 : indices[i];
-  if (places.length() == 0)
-    places.lines = 0;
+  for (int i = 0; i < places.rank; ++i) places.lines *= i == *axis ? 1 : indices[i];
+  if (places.length() == 0) places.lines = 0;
   return places;
 }
 
 int64_t LineGrain(const Places &places) {
-  return std::max<int64_t>(1, kElementGrain /
-                                  std::max<int64_t>(1, places.length()));
+  return std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, places.length()));
 }
 
-using GatherLoop = void (*)(const Places &places, const void *data,
-                            const void *indices, void *y);
+using GatherLoop = void (*)(const Places &places, const void *data, const void *indices, void *y);
 
 template <typename T, typename I>
-void Gather(const Places &places, const void *data, const void *indices,
-            void *y) {
-  const int64_t step = places.step(),
-                data_step = places.data_strides[places.axis];
+void Gather(const Places &places, const void *data, const void *indices, void *y) {
+  const int64_t step = places.step(), data_step = places.data_strides[places.axis];
   ParallelFor(places.lines, LineGrain(places), [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) {
       const auto [at, data_at] = places.Begin(line);
       const T *const from = static_cast<const T *>(data) + data_at;
       for (int64_t i = 0; i < places.length(); ++i) {
         const int64_t index = static_cast<const I *>(indices)[at + i * step];
-        static_cast<T *>(y)[at + i * step] =
-            from[(index < 0 ? index + places.data_dim : index) * data_step];
+        static_cast<T *>(y)[at + i * step] = from[(index < 0 ? index + places.data_dim : index) * data_step];
       }
     }
   });
@@ -100,8 +87,7 @@ void Gather(const Places &places, const void *data, const void *indices,
 
 template <typename I>
 absl::Status CheckAll(const Places &places, const KernelArguments &arguments) {
-  return CheckIndices(Input<I>(arguments, 1), NumElements(places.dims),
-                      {places.data_dim});
+  return CheckIndices(Input<I>(arguments, 1), NumElements(places.dims), {places.data_dim});
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareGather(const KernelSpec &spec) {
@@ -110,40 +96,31 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGather(const KernelSpec &spec) {
   ASSIGN_OR_RETURN(const Places places, ReadPlaces(spec));
   RETURN_IF_ERROR(CheckOutput(spec, 0, {dtype, places.dims}));
   const bool wide = spec.inputs[1].type.dtype == DType::kInt64;
-  const auto loop =
-      ForSize<GatherLoop>(SizeOf(dtype), [wide](auto t) -> GatherLoop {
-        using T = typename decltype(t)::type;
-        return wide ? Gather<T, int64_t> : Gather<T, int32_t>;
-      });
-  if (loop == nullptr)
-    return NoKernelFor(spec, dtype);
+  const auto loop = ForSize<GatherLoop>(SizeOf(dtype), [wide](auto t) -> GatherLoop {
+    using T = typename decltype(t)::type;
+    return wide ? Gather<T, int64_t> : Gather<T, int32_t>;
+  });
+  if (loop == nullptr) return NoKernelFor(spec, dtype);
   return MakeKernel(0, [=](const KernelArguments &arguments) {
-    RETURN_IF_ERROR(wide ? CheckAll<int64_t>(places, arguments)
-                         : CheckAll<int32_t>(places, arguments));
-    loop(places, arguments.inputs[0], arguments.inputs[1],
-         arguments.outputs[0]);
+    RETURN_IF_ERROR(wide ? CheckAll<int64_t>(places, arguments) : CheckAll<int32_t>(places, arguments));
+    loop(places, arguments.inputs[0], arguments.inputs[1], arguments.outputs[0]);
     return absl::OkStatus();
   });
 }
 
-using ScatterLoop = void (*)(const Places &places, const void *indices,
-                             const void *updates, void *y);
+using ScatterLoop = void (*)(const Places &places, const void *indices, const void *updates, void *y);
 
 template <typename Op, typename T, typename I>
-void Scatter(const Places &places, const void *indices, const void *updates,
-             void *y) {
-  const int64_t step = places.step(),
-                data_step = places.data_strides[places.axis];
+void Scatter(const Places &places, const void *indices, const void *updates, void *y) {
+  const int64_t step = places.step(), data_step = places.data_strides[places.axis];
   ParallelFor(places.lines, LineGrain(places), [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) {
       const auto [at, data_at] = places.Begin(line);
       T *const to = static_cast<T *>(y) + data_at;
       for (int64_t i = 0; i < places.length(); ++i) {
         const int64_t index = static_cast<const I *>(indices)[at + i * step];
-        T &element =
-            to[(index < 0 ? index + places.data_dim : index) * data_step];
-        element =
-            Op::Of(element, static_cast<const T *>(updates)[at + i * step]);
+        T &element = to[(index < 0 ? index + places.data_dim : index) * data_step];
+        element = Op::Of(element, static_cast<const T *>(updates)[at + i * step]);
       }
     }
   });
@@ -156,30 +133,24 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareScatter(const KernelSpec &spec) {
   RETURN_IF_ERROR(CheckInput(spec, 2, {data.dtype, places.dims}));
   RETURN_IF_ERROR(CheckOutput(spec, 0, data));
   const bool wide = spec.inputs[1].type.dtype == DType::kInt64;
-  ASSIGN_OR_RETURN(
-      const ScatterLoop loop,
-      ForUpdate<ScatterLoop>(spec, data.dtype,
-                             [wide](auto op, auto t) -> ScatterLoop {
-                               using T = typename decltype(t)::type;
-                               return wide ? Scatter<decltype(op), T, int64_t>
-                                           : Scatter<decltype(op), T, int32_t>;
-                             }));
-  return MakeKernel(
-      0, [=, bytes = data.bytes()](const KernelArguments &arguments) {
-        RETURN_IF_ERROR(wide ? CheckAll<int64_t>(places, arguments)
-                             : CheckAll<int32_t>(places, arguments));
-        CopyBytes(arguments.inputs[0], arguments.outputs[0], bytes);
-        loop(places, arguments.inputs[1], arguments.inputs[2],
-             arguments.outputs[0]);
-        return absl::OkStatus();
-      });
+  ASSIGN_OR_RETURN(const ScatterLoop loop,
+                   ForUpdate<ScatterLoop>(spec, data.dtype, [wide](auto op, auto t) -> ScatterLoop {
+                     using T = typename decltype(t)::type;
+                     return wide ? Scatter<decltype(op), T, int64_t> : Scatter<decltype(op), T, int32_t>;
+                   }));
+  return MakeKernel(0, [=, bytes = data.bytes()](const KernelArguments &arguments) {
+    RETURN_IF_ERROR(wide ? CheckAll<int64_t>(places, arguments) : CheckAll<int32_t>(places, arguments));
+    CopyBytes(arguments.inputs[0], arguments.outputs[0], bytes);
+    loop(places, arguments.inputs[1], arguments.inputs[2], arguments.outputs[0]);
+    return absl::OkStatus();
+  });
 }
 
-} // namespace
+}  // namespace
 
 void RegisterGatherElementsKernels(KernelRegistry &registry) {
   registry.Add("GatherElements", "", PrepareGather);
   registry.Add("ScatterElements", "", PrepareScatter);
 }
 
-} // namespace pipec::cpu
+}  // namespace pipec::cpu

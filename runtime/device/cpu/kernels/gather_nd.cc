@@ -16,7 +16,7 @@ namespace {
 // data is (batch, places that tuples point into, slice), indices (batch,
 // tuples, one tuple).
 struct Slices {
-  Shape dims; // of the axes that a tuple points into
+  Shape dims;  // of the axes that a tuple points into
   int64_t batch = 1, tuples = 1, slice = 1;
 
   int64_t places() const { return NumElements(dims); }
@@ -30,76 +30,58 @@ struct Slices {
 };
 
 // With the shape of what is gathered or of the updates.
-absl::StatusOr<Slices> ReadSlices(const KernelSpec &spec, int64_t batch_dims,
-                                  Shape *gathered) {
-  const Shape &data = spec.inputs[0].type.shape,
-              &indices = spec.inputs[1].type.shape;
+absl::StatusOr<Slices> ReadSlices(const KernelSpec &spec, int64_t batch_dims, Shape *gathered) {
+  const Shape &data = spec.inputs[0].type.shape, &indices = spec.inputs[1].type.shape;
   RETURN_IF_ERROR(CheckInputType(spec, 1, DType::kInt64));
   const auto wrong = [&](absl::string_view why) {
-    return Invalid(spec, absl::StrCat("data is ", ToString(data), ", indices ",
-                                      ToString(indices), ": ", why));
+    return Invalid(spec,
+                   absl::StrCat("data is ", ToString(data), ", indices ", ToString(indices), ": ", why));
   };
-  if (data.empty() || indices.empty())
-    return wrong("wanted rank 1 or more");
-  const int64_t rank = static_cast<int64_t>(data.size()),
-                index_rank = static_cast<int64_t>(indices.size());
+  if (data.empty() || indices.empty()) return wrong("wanted rank 1 or more");
+  const int64_t rank = static_cast<int64_t>(data.size()), index_rank = static_cast<int64_t>(indices.size());
   if (batch_dims < 0 || batch_dims >= index_rank || batch_dims > rank) {
     return wrong(absl::StrCat("batch_dims is ", batch_dims));
   }
   const int64_t tuple = indices.back();
-  if (tuple < 0 || batch_dims + tuple > rank)
-    return wrong("a tuple has more coordinates than data");
+  if (tuple < 0 || batch_dims + tuple > rank) return wrong("a tuple has more coordinates than data");
   for (int64_t i = 0; i < batch_dims; ++i) {
-    if (data[i] != indices[i])
-      return wrong("the batch dimensions differ");
+    if (data[i] != indices[i]) return wrong("the batch dimensions differ");
   }
   const auto d = absl::MakeSpan(data), x = absl::MakeSpan(indices);
   Slices slices;
-  slices.dims.assign(data.begin() + batch_dims,
-                     data.begin() + batch_dims + tuple);
+  slices.dims.assign(data.begin() + batch_dims, data.begin() + batch_dims + tuple);
   slices.batch = NumElements(d.first(batch_dims));
-  slices.tuples =
-      NumElements(x.subspan(batch_dims, index_rank - 1 - batch_dims));
+  slices.tuples = NumElements(x.subspan(batch_dims, index_rank - 1 - batch_dims));
   slices.slice = NumElements(d.subspan(batch_dims + tuple));
   gathered->assign(indices.begin(), indices.end() - 1);
-  gathered->insert(gathered->end(), data.begin() + batch_dims + tuple,
-                   data.end());
+  gathered->insert(gathered->end(), data.begin() + batch_dims + tuple, data.end());
   return slices;
 }
 
 absl::Status CheckTuples(const Slices &slices, const int64_t *indices) {
-  return CheckIndices(indices,
-                      slices.batch * slices.tuples *
-                          static_cast<int64_t>(slices.dims.size()),
+  return CheckIndices(indices, slices.batch * slices.tuples * static_cast<int64_t>(slices.dims.size()),
                       slices.dims);
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareGather(const KernelSpec &spec) {
   RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 2, .max_inputs = 2}));
   const DType dtype = spec.inputs[0].type.dtype;
-  if (SizeOf(dtype) == 0)
-    return NoKernelFor(spec, dtype);
+  if (SizeOf(dtype) == 0) return NoKernelFor(spec, dtype);
   Shape gathered;
-  ASSIGN_OR_RETURN(
-      const Slices slices,
-      ReadSlices(spec, spec.attributes.Int("batch_dims", 0), &gathered));
+  ASSIGN_OR_RETURN(const Slices slices, ReadSlices(spec, spec.attributes.Int("batch_dims", 0), &gathered));
   RETURN_IF_ERROR(CheckOutput(spec, 0, {dtype, gathered}));
   const int64_t bytes = slices.slice * SizeOf(dtype);
   return MakeKernel(0, [=](const KernelArguments &arguments) {
     const auto *const data = Input<std::byte>(arguments, 0);
     const int64_t *const indices = Input<int64_t>(arguments, 1);
     auto *const y = Output<std::byte>(arguments, 0);
-    if (bytes == 0)
-      return absl::OkStatus();
+    if (bytes == 0) return absl::OkStatus();
     RETURN_IF_ERROR(CheckTuples(slices, indices));
-    const int64_t tuple = static_cast<int64_t>(slices.dims.size()),
-                  places = slices.places();
-    ParallelFor(slices.batch * slices.tuples,
-                std::max<int64_t>(1, 4 * kElementGrain / bytes),
+    const int64_t tuple = static_cast<int64_t>(slices.dims.size()), places = slices.places();
+    ParallelFor(slices.batch * slices.tuples, std::max<int64_t>(1, 4 * kElementGrain / bytes),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t row = begin; row < end; ++row) {
-                    const int64_t place = row / slices.tuples * places +
-                                          slices.At(indices + row * tuple);
+                    const int64_t place = row / slices.tuples * places + slices.At(indices + row * tuple);
                     std::memcpy(y + row * bytes, data + place * bytes, bytes);
                   }
                 });
@@ -107,27 +89,19 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGather(const KernelSpec &spec) {
   });
 }
 
-using ScatterLoop = void (*)(const Slices &slices, const int64_t *indices,
-                             const void *updates, void *y);
+using ScatterLoop = void (*)(const Slices &slices, const int64_t *indices, const void *updates, void *y);
 
 // Threads share out the columns of the slices, so that updates of one place are
 // made in the order of the indices.
 template <typename Op, typename T>
-void Scatter(const Slices &slices, const int64_t *indices, const void *updates,
-             void *y) {
-  const int64_t tuple = static_cast<int64_t>(slices.dims.size()),
-                n = slices.slice;
-  ParallelFor(n,
-              std::max<int64_t>(64, kElementGrain /
-                                        std::max<int64_t>(slices.tuples, 1)),
+void Scatter(const Slices &slices, const int64_t *indices, const void *updates, void *y) {
+  const int64_t tuple = static_cast<int64_t>(slices.dims.size()), n = slices.slice;
+  ParallelFor(n, std::max<int64_t>(64, kElementGrain / std::max<int64_t>(slices.tuples, 1)),
               [&](int64_t begin, int64_t end) {
                 for (int64_t row = 0; row < slices.tuples; ++row) {
-                  T *const to = static_cast<T *>(y) +
-                                slices.At(indices + row * tuple) * n;
-                  const T *const from =
-                      static_cast<const T *>(updates) + row * n;
-                  for (int64_t i = begin; i < end; ++i)
-                    to[i] = Op::Of(to[i], from[i]);
+                  T *const to = static_cast<T *>(y) + slices.At(indices + row * tuple) * n;
+                  const T *const from = static_cast<const T *>(updates) + row * n;
+                  for (int64_t i = begin; i < end; ++i) to[i] = Op::Of(to[i], from[i]);
                 }
               });
 }
@@ -139,28 +113,23 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareScatter(const KernelSpec &spec) {
   ASSIGN_OR_RETURN(const Slices slices, ReadSlices(spec, 0, &wanted));
   RETURN_IF_ERROR(CheckInput(spec, 2, {data.dtype, wanted}));
   RETURN_IF_ERROR(CheckOutput(spec, 0, data));
-  ASSIGN_OR_RETURN(
-      const ScatterLoop loop,
-      ForUpdate<ScatterLoop>(
-          spec, data.dtype, [](auto op, auto t) -> ScatterLoop {
-            return Scatter<decltype(op), typename decltype(t)::type>;
-          }));
-  return MakeKernel(
-      0, [=, bytes = data.bytes()](const KernelArguments &arguments) {
-        if (slices.slice > 0)
-          RETURN_IF_ERROR(CheckTuples(slices, Input<int64_t>(arguments, 1)));
-        CopyBytes(arguments.inputs[0], arguments.outputs[0], bytes);
-        loop(slices, Input<int64_t>(arguments, 1), arguments.inputs[2],
-             arguments.outputs[0]);
-        return absl::OkStatus();
-      });
+  ASSIGN_OR_RETURN(const ScatterLoop loop,
+                   ForUpdate<ScatterLoop>(spec, data.dtype, [](auto op, auto t) -> ScatterLoop {
+                     return Scatter<decltype(op), typename decltype(t)::type>;
+                   }));
+  return MakeKernel(0, [=, bytes = data.bytes()](const KernelArguments &arguments) {
+    if (slices.slice > 0) RETURN_IF_ERROR(CheckTuples(slices, Input<int64_t>(arguments, 1)));
+    CopyBytes(arguments.inputs[0], arguments.outputs[0], bytes);
+    loop(slices, Input<int64_t>(arguments, 1), arguments.inputs[2], arguments.outputs[0]);
+    return absl::OkStatus();
+  });
 }
 
-} // namespace
+}  // namespace
 
 void RegisterGatherNdKernels(KernelRegistry &registry) {
   registry.Add("GatherND", "", PrepareGather);
   registry.Add("ScatterND", "", PrepareScatter);
 }
 
-} // namespace pipec::cpu
+}  // namespace pipec::cpu

@@ -23,7 +23,7 @@ constexpr int kMostAxes = 3, kMostTaps = 4;
 
 struct Sampling {
   int rank = 0;
-  std::array<int64_t, kMostAxes> dims{}; // of X
+  std::array<int64_t, kMostAxes> dims{};  // of X
   int64_t batch = 0, channels = 0, places = 1;
   Mode mode = Mode::kLinear;
   Padding padding = Padding::kZeros;
@@ -31,7 +31,8 @@ struct Sampling {
 };
 
 // The taps of one axis. A tap outside has weight 0.
-template <typename T> struct Taps {
+template <typename T>
+struct Taps {
   int count = 0;
   std::array<int64_t, kMostTaps> index;
   std::array<T, kMostTaps> weight;
@@ -40,8 +41,7 @@ template <typename T> struct Taps {
 // x thrown back at both ends as often as needed.
 double Reflect(double x, double low, double high) {
   const double range = high - low;
-  if (range <= 0)
-    return low;
+  if (range <= 0) return low;
   const double rest = std::fmod(std::fabs(x - low), 2 * range);
   return low + (rest > range ? 2 * range - rest : rest);
 }
@@ -51,8 +51,7 @@ double Reflect(double x, double low, double high) {
 double Cubic(double distance) {
   constexpr double a = -0.75;
   const double x = std::fabs(distance);
-  if (x <= 1)
-    return ((a + 2) * x - (a + 3)) * x * x + 1;
+  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
   return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
 }
 
@@ -60,27 +59,21 @@ template <typename T>
 Taps<T> TapsOf(const Sampling &s, int axis, double coordinate) {
   const int64_t n = s.dims[axis];
   const double length = static_cast<double>(n);
-  const double low = s.align_corners ? 0 : -0.5,
-               high = s.align_corners ? length - 1 : length - 0.5;
-  double x = s.align_corners ? (coordinate + 1) / 2 * (length - 1)
-                             : ((coordinate + 1) * length - 1) / 2;
-  constexpr double kFar = 1e9; // so that it fits an integer; NaN is outside
+  const double low = s.align_corners ? 0 : -0.5, high = s.align_corners ? length - 1 : length - 0.5;
+  double x = s.align_corners ? (coordinate + 1) / 2 * (length - 1) : ((coordinate + 1) * length - 1) / 2;
+  constexpr double kFar = 1e9;  // so that it fits an integer; NaN is outside
   x = x == x ? std::clamp(x, -kFar, kFar) : -kFar;
   if (x < low || x > high) {
-    if (s.padding == Padding::kBorder)
-      x = std::clamp(x, 0.0, length - 1);
-    if (s.padding == Padding::kReflection)
-      x = Reflect(x, low, high);
+    if (s.padding == Padding::kBorder) x = std::clamp(x, 0.0, length - 1);
+    if (s.padding == Padding::kReflection) x = Reflect(x, low, high);
   }
   Taps<T> taps;
   const auto add = [&](double at, double weight) {
-    if (s.padding == Padding::kReflection && (at < low || at > high))
-      at = std::trunc(Reflect(at, low, high));
+    if (s.padding == Padding::kReflection && (at < low || at > high)) at = std::trunc(Reflect(at, low, high));
     const int64_t index = static_cast<int64_t>(at);
     const bool outside = index < 0 || index >= n;
     taps.index[taps.count] = std::clamp<int64_t>(index, 0, n - 1);
-    taps.weight[taps.count++] =
-        static_cast<T>(outside && s.padding == Padding::kZeros ? 0 : weight);
+    taps.weight[taps.count++] = static_cast<T>(outside && s.padding == Padding::kZeros ? 0 : weight);
   };
   if (s.mode == Mode::kNearest) {
     add(std::nearbyint(x), 1);
@@ -91,24 +84,20 @@ Taps<T> TapsOf(const Sampling &s, int axis, double coordinate) {
     add(floor, 1 - t);
     add(floor + 1, t);
   } else {
-    for (int k = -1; k <= 2; ++k)
-      add(floor + k, Cubic(k - t));
+    for (int k = -1; k <= 2; ++k) add(floor + k, Cubic(k - t));
   }
   return taps;
 }
 
 template <typename T>
-T SampleAt(const Sampling &s, const std::array<Taps<T>, kMostAxes> &taps,
-           const T *x) {
+T SampleAt(const Sampling &s, const std::array<Taps<T>, kMostAxes> &taps, const T *x) {
   T sum = 0;
   // Axes that X lacks come first and have one tap of weight 1.
   for (int i = 0; i < taps[0].count; ++i) {
     for (int j = 0; j < taps[1].count; ++j) {
       const T weight = taps[0].weight[i] * taps[1].weight[j];
-      const T *const line =
-          x + (taps[0].index[i] * s.dims[1] + taps[1].index[j]) * s.dims[2];
-      for (int k = 0; k < taps[2].count; ++k)
-        sum += weight * taps[2].weight[k] * line[taps[2].index[k]];
+      const T *const line = x + (taps[0].index[i] * s.dims[1] + taps[1].index[j]) * s.dims[2];
+      for (int k = 0; k < taps[2].count; ++k) sum += weight * taps[2].weight[k] * line[taps[2].index[k]];
     }
   }
   return sum;
@@ -117,28 +106,25 @@ T SampleAt(const Sampling &s, const std::array<Taps<T>, kMostAxes> &taps,
 template <typename T>
 void Run(const Sampling &s, const T *x, const T *grid, T *y) {
   const int64_t volume = s.dims[0] * s.dims[1] * s.dims[2];
-  ParallelFor(
-      s.batch * s.places,
-      std::max<int64_t>(1, 1024 / std::max<int64_t>(1, s.channels)),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t at = begin; at < end; ++at) {
-          const int64_t sample = at / s.places, place = at % s.places;
-          std::array<Taps<T>, kMostAxes> taps;
-          for (int axis = 0; axis < kMostAxes; ++axis) {
-            if (axis < kMostAxes - s.rank) {
-              taps[axis].count = 1, taps[axis].index[0] = 0,
-              taps[axis].weight[0] = T{1};
-            } else {
-              const T coordinate = grid[at * s.rank + (kMostAxes - 1 - axis)];
-              taps[axis] = TapsOf<T>(s, axis, static_cast<double>(coordinate));
-            }
-          }
-          for (int64_t c = 0; c < s.channels; ++c) {
-            const int64_t plane = sample * s.channels + c;
-            y[plane * s.places + place] = SampleAt(s, taps, x + plane * volume);
-          }
-        }
-      });
+  ParallelFor(s.batch * s.places, std::max<int64_t>(1, 1024 / std::max<int64_t>(1, s.channels)),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t at = begin; at < end; ++at) {
+                  const int64_t sample = at / s.places, place = at % s.places;
+                  std::array<Taps<T>, kMostAxes> taps;
+                  for (int axis = 0; axis < kMostAxes; ++axis) {
+                    if (axis < kMostAxes - s.rank) {
+                      taps[axis].count = 1, taps[axis].index[0] = 0, taps[axis].weight[0] = T{1};
+                    } else {
+                      const T coordinate = grid[at * s.rank + (kMostAxes - 1 - axis)];
+                      taps[axis] = TapsOf<T>(s, axis, static_cast<double>(coordinate));
+                    }
+                  }
+                  for (int64_t c = 0; c < s.channels; ++c) {
+                    const int64_t plane = sample * s.channels + c;
+                    y[plane * s.places + place] = SampleAt(s, taps, x + plane * volume);
+                  }
+                }
+              });
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec &spec) {
@@ -146,28 +132,23 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec &spec) {
   const TensorType &x = spec.inputs[0].type, &grid = spec.inputs[1].type;
   const int rank = static_cast<int>(x.shape.size()) - 2;
   if (rank > kMostAxes) {
-    return absl::UnimplementedError(
-        absl::StrCat("node '", spec.name, "' (GridSample): ", rank,
-                     " spatial axes, the cpu device samples 1 to ", kMostAxes));
+    return absl::UnimplementedError(absl::StrCat("node '", spec.name, "' (GridSample): ", rank,
+                                                 " spatial axes, the cpu device samples 1 to ", kMostAxes));
   }
-  if (rank < 1 || grid.shape.size() != x.shape.size() ||
-      grid.shape[0] != x.shape[0] || grid.shape.back() != rank ||
-      NumElements(absl::MakeSpan(x.shape).subspan(2)) == 0) {
-    return Invalid(spec,
-                   absl::StrCat("X is ", ToString(x), ", grid ", ToString(grid),
-                                ": wanted a grid of a coordinate for each "
-                                "spatial axis, and places in X"));
+  if (rank < 1 || grid.shape.size() != x.shape.size() || grid.shape[0] != x.shape[0] ||
+      grid.shape.back() != rank || NumElements(absl::MakeSpan(x.shape).subspan(2)) == 0) {
+    return Invalid(spec, absl::StrCat("X is ", ToString(x), ", grid ", ToString(grid),
+                                      ": wanted a grid of a coordinate for each "
+                                      "spatial axis, and places in X"));
   }
   RETURN_IF_ERROR(CheckInputType(spec, 1, x.dtype));
   Sampling s;
   s.rank = rank;
   s.dims.fill(1);
-  for (int i = 0; i < rank; ++i)
-    s.dims[kMostAxes - rank + i] = x.shape[2 + i];
+  for (int i = 0; i < rank; ++i) s.dims[kMostAxes - rank + i] = x.shape[2 + i];
   s.batch = x.shape[0], s.channels = x.shape[1];
   Shape y = {s.batch, s.channels};
-  for (int i = 0; i < rank; ++i)
-    y.push_back(grid.shape[1 + i]), s.places *= grid.shape[1 + i];
+  for (int i = 0; i < rank; ++i) y.push_back(grid.shape[1 + i]), s.places *= grid.shape[1 + i];
   const std::string mode = spec.attributes.String("mode", "linear"),
                     padding = spec.attributes.String("padding_mode", "zeros");
   if (mode != "linear" && mode != "nearest" && mode != "cubic")
@@ -175,9 +156,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec &spec) {
   if (padding != "zeros" && padding != "border" && padding != "reflection") {
     return Invalid(spec, absl::StrCat("padding_mode is ", padding));
   }
-  s.mode = mode == "linear"    ? Mode::kLinear
-           : mode == "nearest" ? Mode::kNearest
-                               : Mode::kCubic;
+  s.mode = mode == "linear" ? Mode::kLinear : mode == "nearest" ? Mode::kNearest : Mode::kCubic;
   s.padding = padding == "zeros"    ? Padding::kZeros
               : padding == "border" ? Padding::kBorder
                                     : Padding::kReflection;
@@ -186,17 +165,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec &spec) {
   return ForFloats(spec, x.dtype, [s](auto zero) {
     using T = decltype(zero);
     return MakeKernel(0, [s](const KernelArguments &arguments) {
-      Run(s, Input<T>(arguments, 0), Input<T>(arguments, 1),
-          Output<T>(arguments, 0));
+      Run(s, Input<T>(arguments, 0), Input<T>(arguments, 1), Output<T>(arguments, 0));
       return absl::OkStatus();
     });
   });
 }
 
-} // namespace
+}  // namespace
 
-void RegisterGridSampleKernels(KernelRegistry &registry) {
-  registry.Add("GridSample", "", Prepare);
-}
+void RegisterGridSampleKernels(KernelRegistry &registry) { registry.Add("GridSample", "", Prepare); }
 
-} // namespace pipec::cpu
+}  // namespace pipec::cpu

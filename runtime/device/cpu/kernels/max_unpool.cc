@@ -15,35 +15,24 @@ namespace {
 // The shape that MaxPool read, by the attributes.
 absl::StatusOr<Shape> PooledShape(const KernelSpec &spec) {
   const Shape &x = spec.inputs[0].type.shape;
-  if (x.size() < 3)
-    return Invalid(
-        spec, absl::StrCat("X is ", ToString(x), ", wanted rank 3 or more"));
+  if (x.size() < 3) return Invalid(spec, absl::StrCat("X is ", ToString(x), ", wanted rank 3 or more"));
   const size_t rank = x.size() - 2;
   const std::vector<int64_t> kernel = spec.attributes.Ints("kernel_shape");
-  std::vector<int64_t> strides = spec.attributes.Ints("strides"),
-                       pads = spec.attributes.Ints("pads");
-  if (strides.empty())
-    strides.assign(rank, 1);
-  if (pads.empty())
-    pads.assign(2 * rank, 0);
-  if (kernel.size() != rank || strides.size() != rank ||
-      pads.size() != 2 * rank) {
-    return Invalid(spec,
-                   absl::StrCat("kernel_shape, strides and pads do not fit ",
-                                rank, " spatial axes"));
+  std::vector<int64_t> strides = spec.attributes.Ints("strides"), pads = spec.attributes.Ints("pads");
+  if (strides.empty()) strides.assign(rank, 1);
+  if (pads.empty()) pads.assign(2 * rank, 0);
+  if (kernel.size() != rank || strides.size() != rank || pads.size() != 2 * rank) {
+    return Invalid(spec, absl::StrCat("kernel_shape, strides and pads do not fit ", rank, " spatial axes"));
   }
   Shape shape = x;
   for (size_t i = 0; i < rank; ++i) {
     constexpr int64_t kMost = int64_t{1} << 31;
-    for (int64_t value :
-         {kernel[i], strides[i], pads[i], pads[rank + i], x[2 + i]}) {
+    for (int64_t value : {kernel[i], strides[i], pads[i], pads[rank + i], x[2 + i]}) {
       if (value < 0 || value >= kMost)
         return Invalid(spec, absl::StrCat("kernel, stride or padding ", value));
     }
-    shape[2 + i] =
-        (x[2 + i] - 1) * strides[i] + kernel[i] - pads[i] - pads[rank + i];
-    if (shape[2 + i] < 0)
-      return Invalid(spec, "the padding is wider than what the kernel reads");
+    shape[2 + i] = (x[2 + i] - 1) * strides[i] + kernel[i] - pads[i] - pads[rank + i];
+    if (shape[2 + i] < 0) return Invalid(spec, "the padding is wider than what the kernel reads");
   }
   return shape;
 }
@@ -53,19 +42,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec &spec) {
   const TensorType &x = spec.inputs[0].type, &y = spec.outputs[0].type;
   RETURN_IF_ERROR(CheckInput(spec, 1, {DType::kInt64, x.shape}));
   ASSIGN_OR_RETURN(const Shape pooled, PooledShape(spec));
-  if (y.shape.size() != x.shape.size())
-    return Invalid(spec, absl::StrCat("Y is ", ToString(y)));
-  RETURN_IF_ERROR(
-      CheckOutput(spec, 0, {x.dtype, Has(spec, 2) ? y.shape : pooled}));
+  if (y.shape.size() != x.shape.size()) return Invalid(spec, absl::StrCat("Y is ", ToString(y)));
+  RETURN_IF_ERROR(CheckOutput(spec, 0, {x.dtype, Has(spec, 2) ? y.shape : pooled}));
   for (size_t i = 0; i < pooled.size(); ++i) {
     if (pooled[i] > y.shape[i]) {
-      return Invalid(spec,
-                     absl::StrCat("Y is ", ToString(y), ", what was pooled ",
-                                  ToString(pooled)));
+      return Invalid(spec, absl::StrCat("Y is ", ToString(y), ", what was pooled ", ToString(pooled)));
     }
   }
-  const int64_t n = x.elements(), places = NumElements(pooled),
-                elements = y.elements();
+  const int64_t n = x.elements(), places = NumElements(pooled), elements = y.elements();
   return ForFloats(spec, x.dtype, [=, strides = Strides(y.shape)](auto zero) {
     using T = decltype(zero);
     return MakeKernel(0, [=](const KernelArguments &arguments) -> absl::Status {
@@ -75,8 +59,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec &spec) {
       for (int64_t i = 0; i < n; ++i) {
         if (index[i] < 0 || index[i] >= places) {
           return absl::InvalidArgumentError(
-              absl::StrCat("index ", index[i], " at position ", i,
-                           " is outside [0,", places - 1, "]"));
+              absl::StrCat("index ", index[i], " at position ", i, " is outside [0,", places - 1, "]"));
         }
         int64_t at = 0, rest = index[i];
         for (size_t axis = pooled.size(); axis-- > 0; rest /= pooled[axis])
@@ -88,10 +71,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec &spec) {
   });
 }
 
-} // namespace
+}  // namespace
 
-void RegisterMaxUnpoolKernels(KernelRegistry &registry) {
-  registry.Add("MaxUnpool", "", Prepare);
-}
+void RegisterMaxUnpoolKernels(KernelRegistry &registry) { registry.Add("MaxUnpool", "", Prepare); }
 
-} // namespace pipec::cpu
+}  // namespace pipec::cpu

@@ -23,19 +23,12 @@ struct Description {
 };
 
 Description Describe(const Convolution &c, bool transposed) {
-  Description d{{c.batch, c.groups * c.x_channels},
-                {},
-                {c.batch, c.groups * c.y_channels},
-                {},
-                {},
-                {},
-                {},
-                {}};
+  Description d{
+      {c.batch, c.groups * c.x_channels}, {}, {c.batch, c.groups * c.y_channels}, {}, {}, {}, {}, {}};
   d.w = {c.groups, c.y_channels, c.x_channels};
-  const int64_t taps = c.windows.taps(),
-                matrix = c.y_channels * c.x_channels * taps;
-  d.w_strides = transposed ? Dims{matrix, taps, c.y_channels * taps}
-                           : Dims{matrix, c.x_channels * taps, taps};
+  const int64_t taps = c.windows.taps(), matrix = c.y_channels * c.x_channels * taps;
+  d.w_strides =
+      transposed ? Dims{matrix, taps, c.y_channels * taps} : Dims{matrix, c.x_channels * taps, taps};
   int64_t step = taps;
   for (int i = 3 - c.windows.rank; i < 3; ++i) {
     const WindowAxis &axis = c.windows.axes[i];
@@ -48,8 +41,7 @@ Description Describe(const Convolution &c, bool transposed) {
     d.before.push_back(axis.before);
     // What is left at the end when the last window ends counts as padding, be
     // it negative.
-    const auto reach =
-        (axis.out - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1;
+    const auto reach = (axis.out - 1) * axis.stride + (axis.kernel - 1) * axis.dilation + 1;
     d.after.push_back(reach - axis.in - axis.before);
   }
   if (c.groups == 1) {
@@ -61,22 +53,17 @@ Description Describe(const Convolution &c, bool transposed) {
 
 dnnl::memory::desc Plain(const Dims &dims) {
   Dims strides(dims.size(), 1);
-  for (size_t i = dims.size(); i-- > 1;)
-    strides[i - 1] = strides[i] * dims[i];
+  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
   return {dims, dnnl::memory::data_type::f32, strides};
 }
 
-dnnl::memory::desc Weights(const Description &d) {
-  return {d.w, dnnl::memory::data_type::f32, d.w_strides};
-}
+dnnl::memory::desc Weights(const Description &d) { return {d.w, dnnl::memory::data_type::f32, d.w_strides}; }
 
-std::unique_ptr<Kernel> MakeReorder(const dnnl::memory::desc &from,
-                                    const dnnl::memory::desc &to) {
-  const dnnl::reorder::primitive_desc description(
-      OneDnnEngine(), from, OneDnnEngine(), to, OneDnnAttributes());
-  return MakeOneDnnKernel(
-      dnnl::reorder(description), description.scratchpad_desc(),
-      {{DNNL_ARG_FROM, false, 0, from}, {DNNL_ARG_TO, true, 0, to}});
+std::unique_ptr<Kernel> MakeReorder(const dnnl::memory::desc &from, const dnnl::memory::desc &to) {
+  const dnnl::reorder::primitive_desc description(OneDnnEngine(), from, OneDnnEngine(), to,
+                                                  OneDnnAttributes());
+  return MakeOneDnnKernel(dnnl::reorder(description), description.scratchpad_desc(),
+                          {{DNNL_ARG_FROM, false, 0, from}, {DNNL_ARG_TO, true, 0, to}});
 }
 
 // The layout that a tensor has, and the one that the primitive wants.
@@ -87,18 +74,16 @@ struct Layouts {
 // (a, b, bias?) -> (result): X, W and Y, or what a gradient has in their
 // places. A null reorder: the layouts agree.
 class ReorderedConvolution : public Kernel {
-public:
-  ReorderedConvolution(std::unique_ptr<Kernel> main, const Layouts &a,
-                       const Layouts &b, const Layouts &result, bool has_bias)
+ public:
+  ReorderedConvolution(std::unique_ptr<Kernel> main, const Layouts &a, const Layouts &b,
+                       const Layouts &result, bool has_bias)
       : main_(std::move(main)), has_bias_(has_bias) {
     const auto place = [this](int k, const Layouts &layouts, bool to) {
       const auto &[own, wanted] = layouts;
-      if (own == wanted)
-        return;
+      if (own == wanted) return;
       reorders_[k] = to ? MakeReorder(own, wanted) : MakeReorder(wanted, own);
       offsets_[k] = reordered_bytes_;
-      reordered_bytes_ +=
-          (static_cast<int64_t>(wanted.get_size()) + 63) / 64 * 64;
+      reordered_bytes_ += (static_cast<int64_t>(wanted.get_size()) + 63) / 64 * 64;
     };
     place(0, a, true);
     place(1, b, true);
@@ -109,70 +94,54 @@ public:
   // beside the reordered tensors.
   int64_t workspace_bytes() const override {
     int64_t own = main_->workspace_bytes();
-    for (const auto &reorder : reorders_)
-      own = std::max(own, reorder ? reorder->workspace_bytes() : 0);
+    for (const auto &reorder : reorders_) own = std::max(own, reorder ? reorder->workspace_bytes() : 0);
     return reordered_bytes_ + own;
   }
 
-  absl::Status Launch(Stream &stream,
-                      const KernelArguments &arguments) override {
+  absl::Status Launch(Stream &stream, const KernelArguments &arguments) override {
     auto *const workspace = static_cast<std::byte *>(arguments.workspace);
     void *const scratch = workspace + reordered_bytes_;
-    std::array<const void *, 3> inputs = {arguments.inputs[0],
-                                          arguments.inputs[1], nullptr};
-    if (has_bias_)
-      inputs[2] = arguments.inputs[2];
+    std::array<const void *, 3> inputs = {arguments.inputs[0], arguments.inputs[1], nullptr};
+    if (has_bias_) inputs[2] = arguments.inputs[2];
     for (int k = 0; k < 2; ++k) {
-      if (!reorders_[k])
-        continue;
+      if (!reorders_[k]) continue;
       void *to = workspace + offsets_[k];
-      RETURN_IF_ERROR(reorders_[k]->Launch(
-          stream, {&inputs[k], &to, arguments.scalars, scratch}));
+      RETURN_IF_ERROR(reorders_[k]->Launch(stream, {&inputs[k], &to, arguments.scalars, scratch}));
       inputs[k] = to;
     }
     void *y = reorders_[2] ? workspace + offsets_[2] : arguments.outputs[0];
-    RETURN_IF_ERROR(
-        main_->Launch(stream, {inputs.data(), &y, arguments.scalars, scratch}));
-    if (!reorders_[2])
-      return absl::OkStatus();
+    RETURN_IF_ERROR(main_->Launch(stream, {inputs.data(), &y, arguments.scalars, scratch}));
+    if (!reorders_[2]) return absl::OkStatus();
     const void *from = y;
-    return reorders_[2]->Launch(
-        stream, {&from, arguments.outputs, arguments.scalars, scratch});
+    return reorders_[2]->Launch(stream, {&from, arguments.outputs, arguments.scalars, scratch});
   }
 
-private:
+ private:
   const std::unique_ptr<Kernel> main_;
   const bool has_bias_;
-  std::array<std::unique_ptr<Kernel>, 3> reorders_; // of a, b, result
+  std::array<std::unique_ptr<Kernel>, 3> reorders_;  // of a, b, result
   std::array<int64_t, 3> offsets_{};
   int64_t reordered_bytes_ = 0;
 };
 
 // Primitive: dnnl::convolution_forward or dnnl::deconvolution_forward.
 template <typename Primitive>
-std::unique_ptr<Kernel> Make(const Description &d, dnnl::algorithm algorithm,
-                             bool bias) {
+std::unique_ptr<Kernel> Make(const Description &d, dnnl::algorithm algorithm, bool bias) {
   const Dims channels = {d.y[1]};
   const auto kind = dnnl::prop_kind::forward_inference;
   using Operation = typename Primitive::desc;
-  const Operation operation =
-      bias ? Operation(kind, algorithm, Any(d.x), Any(d.w), Plain(channels),
-                       Any(d.y), d.stride, d.dilation, d.before, d.after)
-           : Operation(kind, algorithm, Any(d.x), Any(d.w), Any(d.y), d.stride,
-                       d.dilation, d.before, d.after);
-  const typename Primitive::primitive_desc description(
-      operation, OneDnnAttributes(), OneDnnEngine());
-  std::vector<OneDnnArgument> arguments = {
-      {DNNL_ARG_SRC, false, 0, description.src_desc()},
-      {DNNL_ARG_WEIGHTS, false, 1, description.weights_desc()},
-      {DNNL_ARG_DST, true, 0, description.dst_desc()}};
-  if (bias)
-    arguments.push_back({DNNL_ARG_BIAS, false, 2, description.bias_desc()});
+  const Operation operation = bias ? Operation(kind, algorithm, Any(d.x), Any(d.w), Plain(channels), Any(d.y),
+                                               d.stride, d.dilation, d.before, d.after)
+                                   : Operation(kind, algorithm, Any(d.x), Any(d.w), Any(d.y), d.stride,
+                                               d.dilation, d.before, d.after);
+  const typename Primitive::primitive_desc description(operation, OneDnnAttributes(), OneDnnEngine());
+  std::vector<OneDnnArgument> arguments = {{DNNL_ARG_SRC, false, 0, description.src_desc()},
+                                           {DNNL_ARG_WEIGHTS, false, 1, description.weights_desc()},
+                                           {DNNL_ARG_DST, true, 0, description.dst_desc()}};
+  if (bias) arguments.push_back({DNNL_ARG_BIAS, false, 2, description.bias_desc()});
   return std::make_unique<ReorderedConvolution>(
-      MakeOneDnnKernel(Primitive(description), description.scratchpad_desc(),
-                       std::move(arguments)),
-      Layouts{Plain(d.x), description.src_desc()},
-      Layouts{Weights(d), description.weights_desc()},
+      MakeOneDnnKernel(Primitive(description), description.scratchpad_desc(), std::move(arguments)),
+      Layouts{Plain(d.x), description.src_desc()}, Layouts{Weights(d), description.weights_desc()},
       Layouts{Plain(d.y), description.dst_desc()}, bias);
 }
 
@@ -180,45 +149,36 @@ std::unique_ptr<Kernel> Make(const Description &d, dnnl::algorithm algorithm,
 std::unique_ptr<Kernel> MakeWeightGradient(const Description &d, int dy) {
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const dnnl::convolution_forward::primitive_desc forward(
-      {dnnl::prop_kind::forward_training, algorithm, Any(d.x), Any(d.w),
-       Any(d.y), d.stride, d.dilation, d.before, d.after},
+      {dnnl::prop_kind::forward_training, algorithm, Any(d.x), Any(d.w), Any(d.y), d.stride, d.dilation,
+       d.before, d.after},
       OneDnnAttributes(), OneDnnEngine());
   const dnnl::convolution_backward_weights::primitive_desc description(
-      {algorithm, Any(d.x), Any(d.w), Any(d.y), d.stride, d.dilation, d.before,
-       d.after},
-      OneDnnAttributes(), OneDnnEngine(), forward);
-  const Layouts of_dy{Plain(d.y), description.diff_dst_desc()},
-      of_x{Plain(d.x), description.src_desc()};
+      {algorithm, Any(d.x), Any(d.w), Any(d.y), d.stride, d.dilation, d.before, d.after}, OneDnnAttributes(),
+      OneDnnEngine(), forward);
+  const Layouts of_dy{Plain(d.y), description.diff_dst_desc()}, of_x{Plain(d.x), description.src_desc()};
   return std::make_unique<ReorderedConvolution>(
-      MakeOneDnnKernel(
-          dnnl::convolution_backward_weights(description),
-          description.scratchpad_desc(),
-          {{DNNL_ARG_DIFF_DST, false, dy, description.diff_dst_desc()},
-           {DNNL_ARG_SRC, false, 1 - dy, description.src_desc()},
-           {DNNL_ARG_DIFF_WEIGHTS, true, 0, description.diff_weights_desc()}}),
-      dy == 0 ? of_dy : of_x, dy == 0 ? of_x : of_dy,
-      Layouts{Weights(d), description.diff_weights_desc()}, false);
+      MakeOneDnnKernel(dnnl::convolution_backward_weights(description), description.scratchpad_desc(),
+                       {{DNNL_ARG_DIFF_DST, false, dy, description.diff_dst_desc()},
+                        {DNNL_ARG_SRC, false, 1 - dy, description.src_desc()},
+                        {DNNL_ARG_DIFF_WEIGHTS, true, 0, description.diff_weights_desc()}}),
+      dy == 0 ? of_dy : of_x, dy == 0 ? of_x : of_dy, Layouts{Weights(d), description.diff_weights_desc()},
+      false);
 }
 
-} // namespace
+}  // namespace
 
-absl::StatusOr<std::unique_ptr<Kernel>>
-MakeOneDnnConvolution(const Convolution &convolution, bool transposed,
-                      bool bias) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnConvolution(const Convolution &convolution, bool transposed,
+                                                              bool bias) {
   const Description d = Describe(convolution, transposed);
   return CatchOneDnn([&]() -> std::unique_ptr<Kernel> {
-    if (transposed)
-      return Make<dnnl::deconvolution_forward>(
-          d, dnnl::algorithm::deconvolution_direct, bias);
-    return Make<dnnl::convolution_forward>(
-        d, dnnl::algorithm::convolution_direct, bias);
+    if (transposed) return Make<dnnl::deconvolution_forward>(d, dnnl::algorithm::deconvolution_direct, bias);
+    return Make<dnnl::convolution_forward>(d, dnnl::algorithm::convolution_direct, bias);
   });
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>>
-MakeOneDnnWeightGradient(const Convolution &convolution, int dy) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnWeightGradient(const Convolution &convolution, int dy) {
   const Description d = Describe(convolution, /*transposed=*/false);
   return CatchOneDnn([&] { return MakeWeightGradient(d, dy); });
 }
 
-} // namespace pipec::cpu
+}  // namespace pipec::cpu

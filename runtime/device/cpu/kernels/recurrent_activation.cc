@@ -39,32 +39,26 @@ const Row *Find(absl::string_view name) {
   for (const Row &row : kRows) {
     const bool same =
         std::equal(row.name.begin(), row.name.end(), name.begin(), name.end(),
-                   [](unsigned char a, unsigned char b) {
-                     return std::tolower(a) == std::tolower(b);
-                   });
-    if (same)
-      return &row;
+                   [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
+    if (same) return &row;
   }
   return nullptr;
 }
 
-} // namespace
+}  // namespace
 
-absl::StatusOr<std::vector<Activation>>
-ReadActivations(const KernelSpec &spec, int directions,
-                const std::vector<ActivationKind> &otherwise) {
+absl::StatusOr<std::vector<Activation>> ReadActivations(const KernelSpec &spec, int directions,
+                                                        const std::vector<ActivationKind> &otherwise) {
   std::vector<Activation> activations;
   if (!spec.attributes.Has("activations")) {
     for (int d = 0; d < directions; ++d) {
-      for (ActivationKind kind : otherwise)
-        activations.push_back({kind});
+      for (ActivationKind kind : otherwise) activations.push_back({kind});
     }
     return activations;
   }
   const std::vector<std::string> names = spec.attributes.Strings("activations");
   if (names.size() != directions * otherwise.size()) {
-    return Invalid(spec, absl::StrCat("attribute activations has ",
-                                      names.size(), " names, wanted ",
+    return Invalid(spec, absl::StrCat("attribute activations has ", names.size(), " names, wanted ",
                                       directions * otherwise.size()));
   }
   const std::vector<float> alphas = spec.attributes.Floats("activation_alpha"),
@@ -72,16 +66,13 @@ ReadActivations(const KernelSpec &spec, int directions,
   size_t next_alpha = 0, next_beta = 0;
   for (const std::string &name : names) {
     const Row *row = Find(name);
-    if (row == nullptr)
-      return Invalid(spec, absl::StrCat("unknown activation '", name, "'"));
+    if (row == nullptr) return Invalid(spec, absl::StrCat("unknown activation '", name, "'"));
     Activation activation{row->kind, row->alpha, row->beta};
-    if (row->has_alpha && next_alpha < alphas.size())
-      activation.alpha = alphas[next_alpha++];
-    if (row->has_beta && next_beta < betas.size())
-      activation.beta = betas[next_beta++];
+    if (row->has_alpha && next_alpha < alphas.size()) activation.alpha = alphas[next_alpha++];
+    if (row->has_beta && next_beta < betas.size()) activation.beta = betas[next_beta++];
     activations.push_back(activation);
   }
   return activations;
 }
 
-} // namespace pipec::cpu
+}  // namespace pipec::cpu

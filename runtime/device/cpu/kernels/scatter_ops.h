@@ -13,27 +13,32 @@
 namespace pipec::cpu {
 
 struct ReplaceUpdate {
-  template <typename T> static PIPEC_INLINE T Of(T, T update) { return update; }
+  template <typename T>
+  static PIPEC_INLINE T Of(T, T update) {
+    return update;
+  }
 };
 struct AddUpdate {
-  template <typename T> static PIPEC_INLINE T Of(T old, T update) {
-    return static_cast<T>(static_cast<Wrapping<T>>(old) +
-                          static_cast<Wrapping<T>>(update));
+  template <typename T>
+  static PIPEC_INLINE T Of(T old, T update) {
+    return static_cast<T>(static_cast<Wrapping<T>>(old) + static_cast<Wrapping<T>>(update));
   }
 };
 struct MulUpdate {
-  template <typename T> static PIPEC_INLINE T Of(T old, T update) {
-    return static_cast<T>(static_cast<Wrapping<T>>(old) *
-                          static_cast<Wrapping<T>>(update));
+  template <typename T>
+  static PIPEC_INLINE T Of(T old, T update) {
+    return static_cast<T>(static_cast<Wrapping<T>>(old) * static_cast<Wrapping<T>>(update));
   }
 };
 struct MaxUpdate {
-  template <typename T> static PIPEC_INLINE T Of(T old, T update) {
+  template <typename T>
+  static PIPEC_INLINE T Of(T old, T update) {
     return old > update || old != old ? old : update;
   }
 };
 struct MinUpdate {
-  template <typename T> static PIPEC_INLINE T Of(T old, T update) {
+  template <typename T>
+  static PIPEC_INLINE T Of(T old, T update) {
     return old < update || old != old ? old : update;
   }
 };
@@ -42,18 +47,14 @@ struct MinUpdate {
 // replacing only looks at the size. Result: a pointer. Errors: InvalidArgument
 // for an unknown reduction, Unimplemented for a type without it.
 template <typename Result, typename Make>
-absl::StatusOr<Result> ForUpdate(const KernelSpec &spec, DType dtype,
-                                 const Make &make) {
+absl::StatusOr<Result> ForUpdate(const KernelSpec &spec, DType dtype, const Make &make) {
   const std::string reduction = spec.attributes.String("reduction", "none");
   const auto typed = [&](auto op) {
-    return ForType<Result>(Numbers(), dtype,
-                           [&](auto t) -> Result { return make(op, t); });
+    return ForType<Result>(Numbers(), dtype, [&](auto t) -> Result { return make(op, t); });
   };
   Result result = nullptr;
   if (reduction == "none") {
-    result = ForSize<Result>(SizeOf(dtype), [&](auto t) -> Result {
-      return make(ReplaceUpdate(), t);
-    });
+    result = ForSize<Result>(SizeOf(dtype), [&](auto t) -> Result { return make(ReplaceUpdate(), t); });
   } else if (reduction == "add") {
     result = typed(AddUpdate());
   } else if (reduction == "mul") {
@@ -63,20 +64,18 @@ absl::StatusOr<Result> ForUpdate(const KernelSpec &spec, DType dtype,
   } else if (reduction == "min") {
     result = typed(MinUpdate());
   } else {
-    return Invalid(spec, absl::StrCat("reduction is ", reduction,
-                                      ", wanted none, add, mul, max or min"));
+    return Invalid(spec, absl::StrCat("reduction is ", reduction, ", wanted none, add, mul, max or min"));
   }
-  if (result == nullptr)
-    return NoKernelFor(spec, dtype);
+  if (result == nullptr) return NoKernelFor(spec, dtype);
   return result;
 }
 
 // The operand that updates are written over, to the result.
 inline void CopyBytes(const void *from, void *to, int64_t bytes) {
   ParallelFor(bytes, int64_t{1} << 18, [=](int64_t begin, int64_t end) {
-    std::memcpy(static_cast<std::byte *>(to) + begin,
-                static_cast<const std::byte *>(from) + begin, end - begin);
+    std::memcpy(static_cast<std::byte *>(to) + begin, static_cast<const std::byte *>(from) + begin,
+                end - begin);
   });
 }
 
-} // namespace pipec::cpu
+}  // namespace pipec::cpu
