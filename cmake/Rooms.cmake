@@ -1,10 +1,14 @@
-# pipec_room(FOLDER DEPS targets...): one static library from the folder's own *.cc files (and those of
-# subfolders that are not rooms themselves: kernels/, gradients/). runtime/device/cpu -> pipec_device_cpu.
+# pipec_room(FOLDER [PARTS subfolders...] DEPS targets...): one static library from the *.cc files of the folder and of
+# the subfolders that are parts of it, not rooms themselves. runtime/device/cpu -> pipec_device_cpu.
 function(pipec_room folder)
-  cmake_parse_arguments(ROOM "" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ROOM "" "" "PARTS;DEPS" ${ARGN})
   string(REGEX REPLACE "^(runtime|compiler)/" "" name ${folder})
   string(REPLACE "/" "_" name pipec_${name})
-  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cc ${folder}/kernels/*.cc ${folder}/gradients/*.cc)
+  set(patterns ${folder}/*.cc)
+  foreach(part ${ROOM_PARTS})
+    list(APPEND patterns ${folder}/${part}/*.cc)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   if(sources)
     add_library(${name} STATIC ${sources})
     target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})

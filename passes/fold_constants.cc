@@ -12,7 +12,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/onnx/infer.h"
+#include "compiler/onnx/schema/infer.h"
 #include "compiler/ops/op_info.h"
 #include "passes/evaluate.h"
 #include "passes/passes.h"

@@ -12,7 +12,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "compiler/onnx/infer.h"
+#include "compiler/onnx/schema/infer.h"
 #include "passes/passes.h"
 
 namespace pipec {

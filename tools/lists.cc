@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "compiler/cost/cluster.h"
-#include "compiler/onnx/opsets.h"
+#include "compiler/onnx/schema/opsets.h"
 #include "compiler/ops/op_info.h"
 #include "compiler/schedule/schedule.h"
 #include "passes/gradients/gradient.h"

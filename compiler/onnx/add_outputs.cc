@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/onnx/declared_type.h"
-#include "compiler/onnx/emit_node.h"
+#include "compiler/onnx/schema/emit_node.h"
 #include "runtime/base/status.h"
 
 namespace pipec {

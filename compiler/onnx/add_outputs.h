@@ -3,9 +3,9 @@
 
 #include "absl/status/status.h"
 #include "compiler/ir/module.h"
-#include "compiler/onnx/baked_batch.h"
-#include "compiler/onnx/counted_axes.h"
+#include "compiler/onnx/batch/baked_batch.h"
 #include "compiler/onnx/import.h"
+#include "compiler/onnx/in_place/counted_axes.h"
 #include "compiler/onnx/scope.h"
 #include "onnx/onnx_pb.h"
 

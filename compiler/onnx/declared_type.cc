@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler/onnx/tensor_data.h"
+#include "compiler/onnx/read/tensor_data.h"
 
 namespace pipec {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/onnx/attribute_proto.h"
+#include "compiler/onnx/read/attribute_proto.h"
 
 namespace pipec {
 namespace {

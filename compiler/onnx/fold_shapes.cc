@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/onnx/infer.h"
+#include "compiler/onnx/schema/infer.h"
 #include "runtime/base/status.h"
 
 namespace pipec {

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/onnx/all_initializers.h"
 #include "compiler/onnx/first_names.h"
-#include "compiler/onnx/sparse_tensor.h"
+#include "compiler/onnx/read/all_initializers.h"
+#include "compiler/onnx/read/sparse_tensor.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tiny_types.h"
 

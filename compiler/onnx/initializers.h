@@ -8,8 +8,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
-#include "compiler/onnx/external_data.h"
-#include "compiler/onnx/pytorch_parameters.h"
+#include "compiler/onnx/pytorch/pytorch_parameters.h"
+#include "compiler/onnx/read/external_data.h"
 #include "compiler/onnx/scope.h"
 #include "onnx/onnx_pb.h"
 

@@ -5,7 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/onnx/captures.h"
+#include "compiler/onnx/in_place/captures.h"
 #include "runtime/base/status.h"
 
 namespace pipec {

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/graph.h"
-#include "compiler/onnx/attribute_proto.h"
-#include "compiler/onnx/normalize.h"
+#include "compiler/onnx/normalize/normalize.h"
 #include "compiler/onnx/order_nodes.h"
+#include "compiler/onnx/read/attribute_proto.h"
 #include "onnx/defs/schema.h"
 
 namespace pipec {

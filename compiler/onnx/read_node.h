@@ -5,7 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "compiler/onnx/read_model.h"
+#include "compiler/onnx/read/read_model.h"
 #include "onnx/onnx_pb.h"
 #include "runtime/base/attributes.h"
 

@@ -12,7 +12,7 @@ namespace {
 // number of entries for each sample: [B,T,H] -> [B*T,H] keeps axis 0, and back. An axis of 1 is kept in its
 // place if it can be. One sample behind other axes that is merged, [L,1,H,D] -> [L,H*D], may have gone to the
 // axis before or behind, [L*B,H*D] or [L,B*H*D]: then only what the result is already known to have is kept,
-// from an import with more samples (compiler/onnx/import_batch.h).
+// from an import with more samples (compiler/onnx/batch/import_batch.h).
 int ReshapeBatchAxis(const Node& node) {
   const int axis = SameBatchAxis(node);
   if (axis < 0) return -1;

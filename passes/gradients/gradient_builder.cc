@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "compiler/onnx/infer.h"
+#include "compiler/onnx/schema/infer.h"
 #include "passes/evaluate.h"
 #include "passes/gradients/gradient.h"
 
@@ -90,6 +90,10 @@ Value* GradientBuilder::Scalar(DType dtype, double value) {
   }
   return SharedConstant(graph_, absl::StrFormat("scalar:%s:%.17g", Name(dtype), value), {dtype, {}},
                         dtype == DType::kFloat32 ? Bytes(static_cast<float>(value)) : Bytes(value));
+}
+
+Value* GradientBuilder::Int(int64_t value) {
+  return SharedConstant(graph_, absl::StrCat("int:", value), {DType::kInt64, {}}, Bytes(value));
 }
 
 Value* GradientBuilder::Ints(absl::Span<const int64_t> values) {

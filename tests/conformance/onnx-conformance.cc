@@ -10,7 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/onnx/read_model.h"
+#include "compiler/onnx/read/read_model.h"
 #include "runtime/base/status.h"
 #include "tests/conformance/compare.h"
 #include "tests/conformance/known_gaps.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/onnx/tensor_data.h"
+#include "compiler/onnx/read/tensor_data.h"
 #include "onnx/onnx_pb.h"
 
 namespace pipec {

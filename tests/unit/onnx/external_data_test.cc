@@ -5,9 +5,9 @@
 
 #include <cstring>
 
-#include "compiler/onnx/embed_external_data.h"
 #include "compiler/onnx/export.h"
-#include "compiler/onnx/read_model.h"
+#include "compiler/onnx/read/embed_external_data.h"
+#include "compiler/onnx/read/read_model.h"
 #include "onnx/onnx_pb.h"
 #include "passes/evaluate.h"
 #include "tests/unit/onnx/model_file.h"

@@ -10,9 +10,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "compiler/onnx/attribute_proto.h"
-#include "compiler/onnx/function_body.h"
-#include "compiler/onnx/normalize_rules.h"
+#include "compiler/onnx/normalize/rules.h"
+#include "compiler/onnx/read/attribute_proto.h"
+#include "compiler/onnx/schema/function_body.h"
 #include "passes/evaluate.h"
 #include "tests/unit/onnx/model_file.h"
 

@@ -2,7 +2,7 @@
 // bound, in the types that they declare.
 #include <gtest/gtest.h>
 
-#include "compiler/onnx/read_model.h"
+#include "compiler/onnx/read/read_model.h"
 #include "passes/evaluate.h"
 #include "tests/unit/onnx/model_file.h"
 

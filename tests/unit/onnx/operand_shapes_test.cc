@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/onnx/infer.h"
+#include "compiler/onnx/schema/infer.h"
 #include "tests/unit/ops/graph_builder.h"
 
 namespace pipec {

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "compiler/onnx/function_body.h"
-#include "compiler/onnx/normalize_rules.h"
+#include "compiler/onnx/normalize/rules.h"
+#include "compiler/onnx/schema/function_body.h"
 #include "onnx/defs/schema.h"
 #include "tests/unit/onnx/model_file.h"
 

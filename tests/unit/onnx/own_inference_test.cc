@@ -1,7 +1,7 @@
 // Result types that onnx's own inference does not find or finds wrong.
 #include <cstring>
 
-#include "compiler/onnx/infer.h"
+#include "compiler/onnx/schema/infer.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/base/small_floats.h"

@@ -1,4 +1,4 @@
-#include "compiler/onnx/pytorch_parameters.h"
+#include "compiler/onnx/pytorch/pytorch_parameters.h"
 
 #include <gmock/gmock.h>
 
@@ -7,9 +7,9 @@
 #include <fstream>
 #include <map>
 
-#include "compiler/onnx/parameter_editor.h"
-#include "compiler/onnx/read_model.h"
-#include "compiler/onnx/tensor_data.h"
+#include "compiler/onnx/pytorch/parameter_editor.h"
+#include "compiler/onnx/read/read_model.h"
+#include "compiler/onnx/read/tensor_data.h"
 #include "runtime/checkpoint/safetensors.h"
 
 namespace pipec {

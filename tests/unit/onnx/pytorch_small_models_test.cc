@@ -1,9 +1,9 @@
 // Models as PyTorch's exporters write them, made by hand: one property each.
 #include <gmock/gmock.h>
 
-#include "compiler/onnx/parameter_editor.h"
-#include "compiler/onnx/pytorch_parameters.h"
-#include "compiler/onnx/tensor_data.h"
+#include "compiler/onnx/pytorch/parameter_editor.h"
+#include "compiler/onnx/pytorch/pytorch_parameters.h"
+#include "compiler/onnx/read/tensor_data.h"
 #include "tests/unit/onnx/model_file.h"
 
 namespace pipec {

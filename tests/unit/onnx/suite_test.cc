@@ -2,8 +2,8 @@
 // is clean.
 #include <gmock/gmock.h>
 
-#include "compiler/onnx/infer.h"
-#include "compiler/onnx/read_model.h"
+#include "compiler/onnx/read/read_model.h"
+#include "compiler/onnx/schema/infer.h"
 #include "passes/evaluate.h"
 #include "tests/unit/onnx/model_file.h"
 

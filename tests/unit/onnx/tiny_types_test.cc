@@ -1,5 +1,5 @@
 // Weights of 4 bits: packed in model files, a byte an element in a module.
-#include "compiler/onnx/attribute_proto.h"
+#include "compiler/onnx/read/attribute_proto.h"
 #include "onnx/onnx_pb.h"
 #include "tests/unit/onnx/model_file.h"
 #include "tests/unit/onnx/run_module.h"

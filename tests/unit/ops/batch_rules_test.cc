@@ -7,10 +7,10 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/onnx/attribute_proto.h"
-#include "compiler/onnx/infer.h"
-#include "compiler/onnx/read_model.h"
-#include "compiler/onnx/tensor_data.h"
+#include "compiler/onnx/read/attribute_proto.h"
+#include "compiler/onnx/read/read_model.h"
+#include "compiler/onnx/read/tensor_data.h"
+#include "compiler/onnx/schema/infer.h"
 #include "compiler/ops/op_info.h"
 #include "gtest/gtest.h"
 #include "onnx/defs/schema.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compiler/ir/module.h"
-#include "compiler/onnx/infer.h"
+#include "compiler/onnx/schema/infer.h"
 #include "gtest/gtest.h"
 
 namespace pipec {
