@@ -1,4 +1,5 @@
 #include "absl/strings/str_cat.h"
+#include "samples/make-model/layers.h"
 #include "samples/make-model/models.h"
 
 namespace pipec::samples {
@@ -24,12 +25,7 @@ absl::Status BuildMlp(ModelWriter& writer, const ModelSize& size) {
         if (kept[k] != x) x = writer.Op("Add", absl::StrCat(name, ".skip", k), {x, kept[k]});
       }
     }
-    onnx::NodeProto* gemm =
-        writer.Node("Gemm", last ? "logits" : name + ".linear",
-                    {x, writer.Parameter(name + ".weight", {outputs, inputs}, LinearInitial(inputs)),
-                     writer.Parameter(name + ".bias", {outputs}, LinearInitial(inputs))});
-    ModelWriter::SetInt(gemm, "transB", 1);
-    x = gemm->output(0);
+    x = Gemm(writer, last ? "logits" : name + ".linear", name, x, inputs, outputs);
     if (!last) x = writer.Op("Relu", name + ".relu", {x});
     if (layer == quarter(0) || layer == quarter(1)) kept.push_back(x);
   }

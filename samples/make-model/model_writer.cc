@@ -14,6 +14,7 @@ namespace {
 
 constexpr int64_t kOpset = 21;
 constexpr int64_t kInlineLimit = 1000000000;
+constexpr int64_t kMostElements = int64_t{1} << 48;
 // A page, so that external tensors can be mapped one by one.
 constexpr int64_t kAlignment = 4096;
 
@@ -39,10 +40,6 @@ void AddExternal(onnx::TensorProto* tensor, const std::string& key, const std::s
 
 }  // namespace
 
-Initial LinearInitial(int64_t inputs) {
-  return {Initial::kUniform, 1.0 / std::sqrt(static_cast<double>(inputs))};
-}
-
 ModelWriter::ModelWriter(const std::string& name, const WriterOptions& options)
     : options_(options), random_(options.seed) {
   model_.set_ir_version(10);
@@ -53,6 +50,8 @@ ModelWriter::ModelWriter(const std::string& name, const WriterOptions& options)
   graph_ = model_.mutable_graph();
   graph_->set_name(name);
 }
+
+void ModelWriter::SetOpset(int64_t version) { model_.mutable_opset_import(0)->set_version(version); }
 
 std::string ModelWriter::Input(const std::string& name, onnx::TensorProto::DataType type,
                                const std::vector<int64_t>& shape) {
@@ -76,7 +75,11 @@ std::string ModelWriter::Parameter(const std::string& name, const std::vector<in
   int64_t elements = 1;
   for (int64_t dim : shape) {
     tensor->add_dims(dim);
-    elements *= dim;
+    if (__builtin_mul_overflow(elements, dim, &elements) || elements > kMostElements) {
+      too_large_ = absl::InvalidArgumentError(
+          absl::StrCat("parameter '", name, "' has more than ", kMostElements, " elements"));
+      elements = 0;
+    }
   }
   weights_.push_back({tensor, initial, elements * static_cast<int64_t>(sizeof(float))});
   return name;
@@ -109,6 +112,13 @@ std::string ModelWriter::IntsConstant(const std::string& name, const std::vector
   return name;
 }
 
+std::string ModelWriter::FloatsConstant(const std::string& name, const std::vector<int64_t>& shape,
+                                        const std::vector<float>& values) {
+  onnx::TensorProto* tensor = Constant(name, onnx::TensorProto::FLOAT, shape);
+  tensor->mutable_float_data()->Add(values.begin(), values.end());
+  return name;
+}
+
 std::string ModelWriter::CausalMask(const std::string& name, int64_t n) {
   std::string bytes(n * n, 0);
   for (int64_t row = 0; row < n; ++row) std::memset(&bytes[row * n], 1, row + 1);
@@ -138,6 +148,13 @@ void ModelWriter::SetInt(onnx::NodeProto* node, const std::string& name, int64_t
   attribute->set_i(value);
 }
 
+void ModelWriter::SetFloat(onnx::NodeProto* node, const std::string& name, float value) {
+  auto* attribute = node->add_attribute();
+  attribute->set_name(name);
+  attribute->set_type(onnx::AttributeProto::FLOAT);
+  attribute->set_f(value);
+}
+
 void ModelWriter::SetInts(onnx::NodeProto* node, const std::string& name,
                           const std::vector<int64_t>& values) {
   auto* attribute = node->add_attribute();
@@ -163,6 +180,7 @@ std::string ModelWriter::Draw(const Weight& weight) {
 }
 
 absl::Status ModelWriter::Write(const std::string& file) {
+  RETURN_IF_ERROR(too_large_);
   int64_t total = 0;
   for (const Weight& weight : weights_) total += weight.bytes;
   const bool external = options_.no_weights || total > kInlineLimit;

@@ -17,9 +17,6 @@ struct Initial {
   double scale = 1;  // kUniform: drawn from [-scale, scale); kNormal: the standard deviation
 };
 
-// nn.Linear's default for a weight and its bias: uniform in +-1/sqrt(inputs).
-Initial LinearInitial(int64_t inputs);
-
 struct WriterOptions {
   uint64_t seed = 0;
   bool no_weights = false;  // parameters point into a file that is never written: for planning only
@@ -39,6 +36,8 @@ class ModelWriter {
   std::string ScalarConstant(const std::string& name, float value);
   std::string BoolConstant(const std::string& name, bool value);
   std::string IntsConstant(const std::string& name, const std::vector<int64_t>& values);
+  std::string FloatsConstant(const std::string& name, const std::vector<int64_t>& shape,
+                             const std::vector<float>& values);
   // True on and below the diagonal; bool [1, 1, n, n].
   std::string CausalMask(const std::string& name, int64_t n);
 
@@ -50,9 +49,14 @@ class ModelWriter {
   std::string Op(const std::string& op, const std::string& name, const std::vector<std::string>& inputs);
 
   static void SetInt(onnx::NodeProto* node, const std::string& name, int64_t value);
+  static void SetFloat(onnx::NodeProto* node, const std::string& name, float value);
   static void SetInts(onnx::NodeProto* node, const std::string& name, const std::vector<int64_t>& values);
 
+  // The operators' version, if not the one that all models have.
+  void SetOpset(int64_t version);
+
   // Writes the model; above 1 GB of parameters (or without weights) they are external data in FILE.data.
+  // InvalidArgument: a parameter of more than 2^48 elements.
   absl::Status Write(const std::string& file);
 
  private:
@@ -69,6 +73,7 @@ class ModelWriter {
   onnx::GraphProto* graph_;
   WriterOptions options_;
   std::vector<Weight> weights_;
+  absl::Status too_large_;
   std::mt19937_64 random_;
 };
 
