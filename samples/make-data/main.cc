@@ -36,19 +36,21 @@ struct Digits {
   std::vector<int64_t> labels;
 };
 
-absl::Status WriteDigits(const std::string& file, const Digits& part) {
+absl::Status WriteDigits(const std::string& file, const Digits& part, bool images) {
   const int64_t rows = static_cast<int64_t>(part.labels.size());
+  const std::vector<int64_t> shape =
+      images ? std::vector<int64_t>{rows, 1, 8, 8} : std::vector<int64_t>{rows, 64};
   const auto bytes = [](const auto& values) {
     return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0]));
   };
-  return WriteNpz(
-      file, {{"x", "<f4", {rows, 64}, bytes(part.pixels)}, {"labels", "<i8", {rows}, bytes(part.labels)}});
+  return WriteNpz(file,
+                  {{"x", "<f4", shape, bytes(part.pixels)}, {"labels", "<i8", {rows}, bytes(part.labels)}});
 }
 
-// Rows of 64 pixels 0..16 and the digit -> x float32 [n, 64] in 0..1 and labels int64 [n]. Rows with index %
-// 5 == 4 are the evaluation part.
+// Rows of 64 pixels 0..16 and the digit -> x float32 [n, 64], or [n, 1, 8, 8] as images, in 0..1 and labels
+// int64 [n]. Rows with index % 5 == 4 are the evaluation part.
 absl::Status MakeDigits(const std::string& source, const std::string& train_file,
-                        const std::string& eval_file) {
+                        const std::string& eval_file, bool images) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(source));
   Digits train, eval;
   int64_t row = 0;
@@ -70,8 +72,8 @@ absl::Status MakeDigits(const std::string& source, const std::string& train_file
     ++row;
   }
   if (row < 5) return absl::DataLossError(absl::StrCat(source, " has ", row, " rows, too few to be split"));
-  RETURN_IF_ERROR(WriteDigits(train_file, train));
-  return WriteDigits(eval_file, eval);
+  RETURN_IF_ERROR(WriteDigits(train_file, train, images));
+  return WriteDigits(eval_file, eval, images);
 }
 
 // One byte a character: its place among the characters that occur, ascending. The last tenth is the
@@ -96,6 +98,7 @@ absl::Status MakeText(const std::string& source, const std::string& train_file, 
 
 int Main(int argc, char** argv) {
   std::string kind, source, train_file, eval_file, vocabulary_file;
+  bool images = false;
   FlagTable table("make-data", "digits|text SOURCE -o FILE --eval=FILE [flags]",
                   "turn a sample's data set into files that piperun reads");
   table.Positional("digits|text", &kind);
@@ -106,6 +109,7 @@ int Main(int argc, char** argv) {
   table.String("eval", "FILE", &eval_file, "evaluation part", "eval.npz or eval.bin");
   table.String("vocabulary", "FILE", &vocabulary_file,
                "text: a JSON array, the byte that each token stands for", "vocabulary.json");
+  table.OnOff("images", &images, "digits: samples of 1x8x8, for convolutions, instead of 64 features");
   table.Check([&] {
     return kind == "digits" || kind == "text" ? absl::OkStatus()
                                               : absl::InvalidArgumentError(absl::StrCat(
@@ -118,7 +122,7 @@ int Main(int argc, char** argv) {
   if (eval_file.empty()) eval_file = text ? "eval.bin" : "eval.npz";
   if (vocabulary_file.empty()) vocabulary_file = "vocabulary.json";
   const absl::Status status = text ? MakeText(source, train_file, eval_file, vocabulary_file)
-                                   : MakeDigits(source, train_file, eval_file);
+                                   : MakeDigits(source, train_file, eval_file, images);
   return status.ok() ? Done("make-data") : Refuse("make-data", status);
 }
 

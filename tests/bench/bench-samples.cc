@@ -1,5 +1,5 @@
-// The samples as a user runs them: digits with three seeds, then the novel. Prints what they learn on data
-// they never saw and how long they take, from the model to the evaluation.
+// The samples as a user runs them: digits, MLP and CNN with three seeds each (medians), then the novel. Prints
+// what they learn on data they never saw and how long they take, from the model to the evaluation.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -21,18 +21,23 @@ double NumberIn(const std::string& text, const std::string& before, const std::s
   return std::atof(text.c_str() + begin + before.size());
 }
 
-void Run() {
-  const ScratchFolder folder;
+void Digits(const ScratchFolder& folder, const std::string& model, const std::string& figure) {
   std::vector<double> accuracies, seconds;
   for (const char* seed : {"0", "1", "2"}) {
     const Outcome digits =
-        MustRun({"/bin/bash", PIPEC_SOURCE_DIR "/samples/digits/run.sh", folder / "digits", seed});
+        MustRun({"/bin/bash", PIPEC_SOURCE_DIR "/samples/digits/run.sh", folder / model, seed, model});
     accuracies.push_back(NumberIn(digits.out, "before, ", " % after"));
     seconds.push_back(digits.seconds);
   }
+  std::printf("%s_accuracy %.2f %%\n", figure.c_str(), Median(accuracies));
+  std::printf("%s_seconds %.1f s\n", figure.c_str(), Median(seconds));
+}
+
+void Run() {
+  const ScratchFolder folder;
+  Digits(folder, "mlp", "digits");
+  Digits(folder, "cnn", "digits_cnn");
   const Outcome gpt = MustRun({"/bin/bash", PIPEC_SOURCE_DIR "/samples/gpt/run.sh", folder / "gpt"});
-  std::printf("digits_accuracy %.2f %%\n", Median(accuracies));
-  std::printf("digits_seconds %.1f s\n", Median(seconds));
   std::printf("gpt_loss %.3f nats/character\n", NumberIn(gpt.out, "before, ", " after\naccuracy"));
   std::printf("gpt_seconds %.1f s\n", gpt.seconds);
 }
