@@ -23,6 +23,7 @@ struct CompileOptions {
   double label_smoothing = 0;
   int64_t ignore_index = -100;
   std::string optimizer = "adamw";
+  DType precision = DType::kFloat32;  // what ops compute in: float32, bfloat16 or float16
   std::string train_regex;       // "" : all float parameters
   std::string freeze_regex;
   Cluster cluster;               // devices, memory limits, links

@@ -17,6 +17,7 @@ absl::StatusOr<bool> InferBatchAxis(Module& module, const PassContext& context);
 absl::StatusOr<bool> KeyRandom(Module& module, const PassContext& context);
 absl::StatusOr<bool> LowerBatchNormalization(Module& module, const PassContext& context);
 absl::StatusOr<bool> LowerDropout(Module& module, const PassContext& context);
+absl::StatusOr<bool> InsertCasts(Module& module, const PassContext& context);
 
 // From model to training.
 absl::StatusOr<bool> BuildLoss(Module& module, const PassContext& context);

@@ -30,6 +30,8 @@ constexpr PassInfo kPasses[] = {
     {"build-loss", BuildLoss, kModel, kModel, true, "the last forward nodes; gradients start from it"},
     {"lower-batch-normalization", LowerBatchNormalization, kModel, kModel, true,
      "after the loss, whose check of mixed samples knows ONNX's op; before gradients, which need its statistics"},
+    {"insert-casts", InsertCasts, kModel, kModel, false,
+     "on the final forward graph, losses and normalisations included; before gradients, which take its types"},
     {"build-gradients", BuildGradients, kModel, kModel, true, "needs the loss; the update needs its accumulators"},
     {"build-update", BuildUpdate, kModel, kTraining, true, "completes level training"},
     {"split-backward", SplitBackward, kTraining, kTraining, true,

@@ -93,6 +93,8 @@ void CompileFlags::AddTo(FlagTable& table) {
             "cross-entropy: labels of this class weigh nothing");
   table.Choice("optimizer", &optimizer_, {"sgd", "momentum", "nesterov", "adam", "adamw", "adagrad"},
                "update rule", kDefaultOptimizer);
+  table.Choice("precision", &precision_, {"fp32", "bf16", "fp16"},
+               "what is computed in; parameters, sums and optimizer state stay fp32", "fp32");
   table.String("train", "REGEX", &options.train_regex, "parameters that learn", "all float parameters");
   table.String("freeze", "REGEX", &options.freeze_regex, "parameters that do not learn", "none");
   table.Int("seed", "N", &seed_, 0, "initial values of added parameters");
@@ -146,6 +148,9 @@ absl::StatusOr<int64_t> CompileFlags::Resolve() {
     }
   }
   options.optimizer = optimizer_.empty() ? kDefaultOptimizer : optimizer_;
+  options.precision = precision_ == "bf16"   ? DType::kBFloat16
+                      : precision_ == "fp16" ? DType::kFloat16
+                                             : DType::kFloat32;
   if (stages_ == 0) Assume(absl::StrCat(options.ranks, " ranks (--stages)"));
   if (schedule_.empty()) Assume(absl::StrCat("schedule ", options.schedule, " (--schedule)"));
   if (microbatches_ == 0) Assume(absl::StrCat(options.microbatches, " microbatches (--microbatches)"));

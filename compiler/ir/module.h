@@ -140,6 +140,9 @@ struct Module {
   Mode mode = Mode::kTrain;
   Graph graph;
 
+  // What products and most other ops compute in: float32, bfloat16 or float16 (--precision).
+  DType precision = DType::kFloat32;
+
   // Samples: batch = microbatches x replicas x microbatch_size.
   int64_t microbatch_size = 1;
   // The inputs give the batch as a number, which may then stand in constants too.

@@ -6,6 +6,7 @@
 #include "compiler/onnx/schema/infer.h"
 #include "passes/evaluate.h"
 #include "passes/gradients/gradient.h"
+#include "runtime/base/small_floats.h"
 
 namespace pipec {
 namespace {
@@ -84,12 +85,15 @@ Value* GradientBuilder::Reshape(Value* value, absl::Span<const int64_t> shape) {
 }
 
 Value* GradientBuilder::Scalar(DType dtype, double value) {
-  if (dtype != DType::kFloat32 && dtype != DType::kFloat64) {
-    Fail(absl::UnimplementedError(absl::StrCat("gradients in ", Name(dtype), "; wanted float32 or float64")));
+  if (!IsFloat(dtype)) {
+    Fail(absl::UnimplementedError(absl::StrCat("gradients in ", Name(dtype), "; wanted a float type")));
     return nullptr;
   }
+  std::string bytes = dtype == DType::kFloat64   ? Bytes(value)
+                      : dtype == DType::kFloat32 ? Bytes(static_cast<float>(value))
+                                                 : RoundToSmallFloats(dtype, {static_cast<float>(value)});
   return SharedConstant(graph_, absl::StrFormat("scalar:%s:%.17g", Name(dtype), value), {dtype, {}},
-                        dtype == DType::kFloat32 ? Bytes(static_cast<float>(value)) : Bytes(value));
+                        std::move(bytes));
 }
 
 Value* GradientBuilder::Int(int64_t value) {
