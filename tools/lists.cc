@@ -21,14 +21,19 @@ namespace {
 struct OpRow {
   std::string op, domain;
   std::vector<int> opsets;
-  bool cpu, cuda, rule;
+  bool cpu, cuda;
+  GradientKind gradient;
 };
+
+const char* Name(GradientKind kind) {
+  return kind == GradientKind::kRule ? "rule" : kind == GradientKind::kFunction ? "function" : "none";
+}
 
 std::vector<OpRow> OpRows() {
   std::vector<OpRow> rows;
   const auto add = [&rows](const std::string& op, const std::string& domain, const std::vector<int>& opsets) {
     rows.push_back({op, domain, opsets, HasKernel("cpu", op, domain), HasKernel("cuda", op, domain),
-                    FindGradientRule(op, domain) != nullptr});
+                    GradientKindOf(op, domain)});
   };
   for (const OpHistory& history : OpHistories()) add(history.op, history.domain, history.opsets);
   for (const OpInfo& info : AllOps()) {
@@ -46,7 +51,7 @@ std::string ListOps(bool json) {
                         "opsets");
   const auto yes = [](bool is) { return is ? "yes" : "-"; };
   for (const OpRow& row : OpRows()) {
-    const char* gradient = row.rule ? "rule" : "none";
+    const char* gradient = Name(row.gradient);
     array.push_back({{"op", row.op},
                      {"domain", row.domain},
                      {"opsets", row.opsets},

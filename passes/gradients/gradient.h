@@ -42,6 +42,7 @@ class GradientBuilder {
 
   // Constants, shared within the graph.
   Value* Scalar(DType dtype, double value);       // shape []
+  Value* Int(int64_t value);                      // int64 []
   Value* Ints(absl::Span<const int64_t> values);  // int64 [n]
   Value* Floats(absl::Span<const float> values);  // float32 [n]
 
@@ -74,6 +75,11 @@ GradientRule FindGradientRule(absl::string_view op, absl::string_view domain);
 // Whether it is known that no gradient flows through this op: its outputs are integers or bools, or do not
 // change when its inputs change a little (Floor). Not the same as a rule that is missing.
 bool NoGradientFlows(absl::string_view op, absl::string_view domain);
+
+// How a gradient passes through an op: by its rule, or by the rules of what stands in its place (its schema's
+// function, a newer op, the values that control flow chooses), each of which is known; or not at all.
+enum class GradientKind { kNone, kRule, kFunction };
+GradientKind GradientKindOf(absl::string_view op, absl::string_view domain);
 
 struct GradientRuleEntry {
   absl::string_view op;

@@ -92,8 +92,8 @@ Gradients ReduceProd(GradientBuilder& b, Span dy, const Wanted& wanted) {
     Attributes attributes;
     attributes.Set("exclusive", int64_t{1});
     attributes.Set("reverse", reverse);
-    Value* axis = b.Reshape(b.Ints({static_cast<int64_t>(flat.size()) - 1}), {});
-    Value* product = b.Emit("CumProd", {rows, axis}, std::move(attributes));
+    Value* product =
+        b.Emit("CumProd", {rows, b.Int(static_cast<int64_t>(flat.size()) - 1)}, std::move(attributes));
     others = others ? b.Emit("Mul", {others, product}) : product;
   }
   others = b.Emit("Transpose", {b.Reshape(others, moved)}, std::move(around));

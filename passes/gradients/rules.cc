@@ -14,9 +14,12 @@ using Key = std::pair<absl::string_view, absl::string_view>;
 const std::vector<GradientRuleEntry>& Rules() {
   static const auto* const rules = [] {
     auto* all = new std::vector<GradientRuleEntry>;
-    for (auto family : {ActivationRules, ArithmeticRules, EinsumRules, IndexingRules, LossRules, MathRules,
-                        MatMulRules, NormRules, NormalizationRules, RecurrentRules, ReductionRules, ResizeRules,
-                        ScatterRules, SelectionRules, SequenceRules, ShapeRules, WindowRules}) {
+    for (auto family :
+         {ActivationRules, ArithmeticRules,    BlockRules,        DeterminantRules, EinsumRules,
+          FourierRules,    IndexingRules,      LossRules,         MathRules,        MatMulRules,
+          NormRules,       NormalizationRules, QuantizationRules, RecurrentRules,   ReductionRules,
+          ResizeRules,     ScatterRules,       SelectionRules,    SequenceRules,    ShapeRules,
+          WindowRules}) {
       for (const GradientRuleEntry& entry : family()) all->push_back(entry);
     }
     return all;
@@ -64,6 +67,9 @@ bool NoGradientFlows(absl::string_view op, absl::string_view domain) {
       {"Ceil", ""},
       {"Round", ""},
       {"Sign", ""},
+      {"Hardmax", ""},
+      {"Multinomial", ""},
+      {"QuantizeLinear", ""},
       {"RandomNormalLike", ""},
       {"RandomUniformLike", ""},
       {"CountCorrect", kPipecDomain},

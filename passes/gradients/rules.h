@@ -7,13 +7,17 @@ namespace pipec {
 
 absl::Span<const GradientRuleEntry> ActivationRules();
 absl::Span<const GradientRuleEntry> ArithmeticRules();
+absl::Span<const GradientRuleEntry> BlockRules();
+absl::Span<const GradientRuleEntry> DeterminantRules();
 absl::Span<const GradientRuleEntry> EinsumRules();
+absl::Span<const GradientRuleEntry> FourierRules();
 absl::Span<const GradientRuleEntry> IndexingRules();
 absl::Span<const GradientRuleEntry> LossRules();
 absl::Span<const GradientRuleEntry> MathRules();
 absl::Span<const GradientRuleEntry> MatMulRules();
 absl::Span<const GradientRuleEntry> NormRules();
 absl::Span<const GradientRuleEntry> NormalizationRules();
+absl::Span<const GradientRuleEntry> QuantizationRules();
 absl::Span<const GradientRuleEntry> RecurrentRules();
 absl::Span<const GradientRuleEntry> ReductionRules();
 absl::Span<const GradientRuleEntry> ResizeRules();

@@ -1,7 +1,8 @@
 // Ops that read and write elements at computed places: what was read several times adds up, what was
 // overwritten has gradient zero. At ties the reductions max and min share the gradient evenly among the
 // elements that reach the extreme, the old one included, as torch.scatter_reduce.
-#include "absl/strings/str_cat.h"
+#include <numeric>
+
 #include "passes/gradients/rules.h"
 
 namespace pipec {
@@ -66,7 +67,29 @@ Gradients GatherNd(GradientBuilder& b, Span dy, const Wanted& wanted) {
   return gradients;
 }
 
-// Y = data with updates written, added or compared at the places.
+// Y is a product of data and updates: each factor's gradient is that of the others, which zeros do not spoil: they are
+// counted, and a product without them is kept.
+Gradients ScatterProduct(const Places& places, Value* dy, const Wanted& wanted) {
+  GradientBuilder& b = places.b;
+  Gradients gradients(wanted.size());
+  const TensorType &data = b.input(0)->type, &updates = b.input(2)->type;
+  Value* ones = b.Emit("Expand", {b.Scalar(data.dtype, 1), b.Ints(data.shape)});
+  if (wanted[0]) gradients[0] = b.Emit("Mul", {dy, places.Write(ones, b.input(2), "mul")});
+  if (!wanted[2]) return gradients;
+  Attributes to;
+  to.Set("to", static_cast<int64_t>(updates.dtype));
+  Value* is_zero = b.Emit("Equal", {b.input(2), b.Scalar(updates.dtype, 0)});
+  Value* own_zeros = b.Emit("Cast", {is_zero}, to);
+  Value* factors = b.Emit("Where", {is_zero, b.Scalar(updates.dtype, 1), b.input(2)});
+  Value* zeros = places.Read(places.Write(b.Zeros(data), own_zeros, "add"));
+  Value* product = places.Read(b.Emit("Mul", {dy, places.Write(b.input(0), factors, "mul")}));
+  // No zero but the own one.
+  Value* counts = b.Emit("Equal", {zeros, own_zeros});
+  gradients[2] = b.Emit("Where", {counts, b.Emit("Div", {product, factors}), b.Scalar(updates.dtype, 0)});
+  return gradients;
+}
+
+// Y = data with updates written, added, multiplied or compared at the places.
 Gradients Scatter(const Places& places, Value* dy, const Wanted& wanted) {
   GradientBuilder& b = places.b;
   const std::string reduction = b.forward()->attributes.String("reduction", "none");
@@ -78,10 +101,7 @@ Gradients Scatter(const Places& places, Value* dy, const Wanted& wanted) {
     if (wanted[2]) gradients[2] = places.Read(dy);
     return gradients;
   }
-  if (reduction != "max" && reduction != "min") {
-    b.Fail(absl::UnimplementedError(absl::StrCat("reduction ", reduction, "; wanted none, add, max or min")));
-    return gradients;
-  }
+  if (reduction == "mul") return ScatterProduct(places, dy, wanted);
   Attributes to;
   to.Set("to", static_cast<int64_t>(dy->type.dtype));
   Value* data_hits = b.Emit("Cast", {b.Emit("Equal", {b.input(0), b.output(0)})}, to);
@@ -100,6 +120,33 @@ Gradients ScatterNd(GradientBuilder& b, Span dy, const Wanted& wanted) {
   return Scatter({b, "GatherND", "ScatterND", b.input(1), {}}, dy[0], wanted);
 }
 
+// Update i of a sample was written at place (index + i) mod length along the axis.
+Gradients TensorScatter(GradientBuilder& b, Span dy, const Wanted& wanted) {
+  Gradients gradients(wanted.size());
+  const Attributes& forward = b.forward()->attributes;
+  if (wanted[0])
+    gradients[0] = b.Emit("TensorScatter", {dy[0], b.Zeros(b.input(1)->type), b.input(2)}, forward);
+  if (!wanted[1]) return gradients;
+  const Shape &cache = b.input(0)->type.shape, &update = b.input(1)->type.shape;
+  int64_t axis = forward.Int("axis", -2);
+  if (axis < 0) axis += cache.size();
+  std::vector<int64_t> steps(update[axis]);
+  std::iota(steps.begin(), steps.end(), 0);
+  Shape line(cache.size(), 1), samples(cache.size(), 1);
+  line[axis] = update[axis];
+  samples[0] = cache[0];
+  Value* place = b.Reshape(b.Ints(steps), line);
+  if (b.input(2)) {
+    Value* moved = b.Emit("Add", {b.Reshape(b.input(2), samples), place});
+    place = b.Emit("Mod", {moved, b.Int(cache[axis])});
+  }
+  Attributes along;
+  along.Set("axis", axis);
+  gradients[1] =
+      b.Emit("GatherElements", {dy[0], b.Emit("Expand", {place, b.Ints(update)})}, std::move(along));
+  return gradients;
+}
+
 // The values come from the places that output 1 names.
 Gradients TopK(GradientBuilder& b, Span dy, const Wanted& wanted) {
   Gradients gradients(wanted.size());
@@ -111,11 +158,9 @@ Gradients TopK(GradientBuilder& b, Span dy, const Wanted& wanted) {
 }
 
 const GradientRuleEntry kRules[] = {
-    {"GatherElements", "", GatherElements},
-    {"GatherND", "", GatherNd},
-    {"ScatterElements", "", ScatterElements},
-    {"ScatterND", "", ScatterNd},
-    {"TopK", "", TopK},
+    {"GatherElements", "", GatherElements},   {"GatherND", "", GatherNd},
+    {"ScatterElements", "", ScatterElements}, {"ScatterND", "", ScatterNd},
+    {"TensorScatter", "", TensorScatter},     {"TopK", "", TopK},
 };
 
 }  // namespace

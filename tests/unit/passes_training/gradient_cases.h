@@ -20,6 +20,7 @@ struct GradientCase {
 inline void PrintTo(const GradientCase& c, std::ostream* out) { *out << c.op << " " << c.what; }
 
 std::vector<GradientCase> MathCases();
+std::vector<GradientCase> LinearCases();
 std::vector<GradientCase> PlaceCases();
 std::vector<GradientCase> WindowCases();
 std::vector<GradientCase> NormalizationCases();

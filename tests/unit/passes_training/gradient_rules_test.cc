@@ -4,10 +4,10 @@
 
 #include "gmock/gmock.h"
 #include "gradient_cases.h"
-#include "interpreter.h"
 #include "passes/gradients/gradient.h"
 #include "passes/passes.h"
 #include "small_model.h"
+#include "tests/support/interpreter.h"
 
 namespace pipec {
 namespace {
@@ -213,7 +213,8 @@ const std::vector<Case>* MakeCases() {
                       kPipecDomain);
        }},
   };
-  for (const auto& family : {MathCases(), PlaceCases(), WindowCases(), NormalizationCases(), RecurrentCases()})
+  for (const auto& family :
+       {MathCases(), LinearCases(), PlaceCases(), WindowCases(), NormalizationCases(), RecurrentCases()})
     all->insert(all->end(), family.begin(), family.end());
   return all;
 }
@@ -241,9 +242,11 @@ TEST_P(GradientRuleTest, EqualsCentralDifferences) {
   built = BuildGradients(m.module(), context);
   ASSERT_TRUE(built.ok()) << built.status();
 
-  Interpreter interpreter(m.graph());
-  interpreter.Forward();
-  interpreter.Backward();
+  auto made = Interpreter::Make(m.graph());
+  ASSERT_TRUE(made.ok()) << made.status();
+  Interpreter& interpreter = **made;
+  ASSERT_EQ(interpreter.Forward(), absl::OkStatus());
+  ASSERT_EQ(interpreter.Backward(), absl::OkStatus());
   const Training& training = m.module().training;
   int parameters = 0;
   for (const Value* value : m.graph().Values()) parameters += value->kind() == ValueKind::kParameter;
@@ -258,10 +261,10 @@ TEST_P(GradientRuleTest, EqualsCentralDifferences) {
       for (const Value* use : trained.accumulated) gradient += interpreter.Data<double>(use)[i];
       const double at = x[i];
       x[i] = at + h;
-      interpreter.Forward();
+      ASSERT_EQ(interpreter.Forward(), absl::OkStatus());
       const double above = *loss_sum;
       x[i] = at - h;
-      interpreter.Forward();
+      ASSERT_EQ(interpreter.Forward(), absl::OkStatus());
       const double below = *loss_sum;
       x[i] = at;
       const double difference = (above - below) / (2 * h);
@@ -289,9 +292,11 @@ std::vector<double> GradientOf(std::vector<int64_t> shape, const std::vector<dou
   const PassContext context;
   EXPECT_TRUE(BuildLoss(m.module(), context).ok());
   EXPECT_TRUE(BuildGradients(m.module(), context).ok());
-  Interpreter interpreter(m.graph());
-  interpreter.Forward();
-  interpreter.Backward();
+  auto made = Interpreter::Make(m.graph());
+  EXPECT_TRUE(made.ok()) << made.status();
+  Interpreter& interpreter = **made;
+  EXPECT_EQ(interpreter.Forward(), absl::OkStatus());
+  EXPECT_EQ(interpreter.Backward(), absl::OkStatus());
   std::vector<double> sum(contents.size(), 0);
   for (const Value* use : m.module().training.parameters.at(0).accumulated) {
     for (int i = 0; i < sum.size(); ++i) sum[i] += interpreter.Data<double>(use)[i];

@@ -1,16 +1,15 @@
-// Runs a graph node by node on the CPU device, one buffer a value: what the gradients of the training passes
-// are checked with.
+// Runs a graph node by node on the CPU device, one buffer a value: what gradients are checked with.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "compiler/ir/graph.h"
 #include "compiler/ops/op_info.h"
-#include "gtest/gtest.h"
+#include "runtime/base/status.h"
 #include "runtime/device/cpu/cpu_device.h"
 
 namespace pipec {
@@ -18,25 +17,27 @@ namespace pipec {
 class Interpreter {
  public:
   // Every forward and backward node is prepared; parameters and constants have their contents.
-  explicit Interpreter(const Graph& graph) : device_(MakeCpuDevice(1)) {
-    auto stream = device_->NewStream();
-    EXPECT_TRUE(stream.ok()) << stream.status();
-    stream_ = *std::move(stream);
+  static absl::StatusOr<std::unique_ptr<Interpreter>> Make(const Graph& graph) {
+    auto made = std::unique_ptr<Interpreter>(new Interpreter());
+    ASSIGN_OR_RETURN(made->stream_, made->device_->NewStream());
     for (const Value* value : graph.Values()) {
-      if (!value->producer()) NewBuffer(value);
-      if (value->data.bytes) std::memcpy(buffers_[value], value->data.bytes->data(), value->data.length);
+      if (value->producer()) continue;
+      RETURN_IF_ERROR(made->AddBuffer(value));
+      const TensorData& data = value->data;
+      if (data.bytes) std::memcpy(made->buffers_[value], data.bytes->data(), data.length);
     }
     for (const Node* node : graph.Nodes()) {
-      if (node->kind != Kind::kU) Prepare(*node);
+      if (node->kind != Kind::kU) RETURN_IF_ERROR(made->Prepare(*node));
     }
+    return made;
   }
 
   // The first microbatch of a step.
-  void Forward() {
-    Run([](const Node& node) { return node.kind == Kind::kF; });
+  absl::Status Forward() {
+    return Run([](const Node& node) { return node.kind == Kind::kF; });
   }
-  void Backward() {
-    Run([](const Node& node) { return node.kind != Kind::kF; });
+  absl::Status Backward() {
+    return Run([](const Node& node) { return node.kind != Kind::kF; });
   }
 
   template <typename T>
@@ -53,14 +54,14 @@ class Interpreter {
     std::byte* workspace = nullptr;
   };
 
-  std::byte* Allocate(int64_t bytes) {
-    auto memory = device_->Allocate(std::max<int64_t>(bytes, 1));
-    EXPECT_TRUE(memory.ok()) << memory.status();
-    return *memory;
-  }
-  void NewBuffer(const Value* value) { buffers_[value] = Allocate(value->type.bytes()); }
+  Interpreter() : device_(MakeCpuDevice(1)) {}
 
-  void Prepare(const Node& node) {
+  absl::Status AddBuffer(const Value* value) {
+    ASSIGN_OR_RETURN(buffers_[value], device_->Allocate(std::max<int64_t>(value->type.bytes(), 1)));
+    return absl::OkStatus();
+  }
+
+  absl::Status Prepare(const Node& node) {
     KernelSpec spec{node.op(), node.domain(), node.name(), node.attributes, {}, {}};
     Step step{&node};
     for (const Value* value : node.inputs()) {
@@ -75,27 +76,26 @@ class Interpreter {
       if (value && same_memory) {
         buffers_[value] = buffers_.at(node.input(FindOp(node.op(), node.domain())->alias_input + k));
       } else if (value) {
-        NewBuffer(value);
+        RETURN_IF_ERROR(AddBuffer(value));
       }
       step.outputs.push_back(value ? buffers_[value] : nullptr);
     }
-    auto kernel = device_->Prepare(spec);
-    ASSERT_TRUE(kernel.ok()) << node.name() << " " << node.op() << ": " << kernel.status();
-    step.kernel = *std::move(kernel);
-    step.workspace = Allocate(step.kernel->workspace_bytes());
+    ASSIGN_OR_RETURN(step.kernel, device_->Prepare(spec));
+    ASSIGN_OR_RETURN(step.workspace, device_->Allocate(std::max<int64_t>(step.kernel->workspace_bytes(), 1)));
     steps_.push_back(std::move(step));
+    return absl::OkStatus();
   }
 
   template <typename Wanted>
-  void Run(const Wanted& wanted) {
+  absl::Status Run(const Wanted& wanted) {
     StepScalars scalars;
     scalars.valid_samples = 1 << 20;
     for (Step& step : steps_) {
       if (!wanted(*step.node)) continue;
-      const absl::Status status =
-          step.kernel->Launch(*stream_, {step.inputs.data(), step.outputs.data(), &scalars, step.workspace});
-      ASSERT_TRUE(status.ok()) << step.node->name() << " " << step.node->op() << ": " << status;
+      RETURN_IF_ERROR(
+          step.kernel->Launch(*stream_, {step.inputs.data(), step.outputs.data(), &scalars, step.workspace}));
     }
+    return absl::OkStatus();
   }
 
   std::unique_ptr<Device> device_;
