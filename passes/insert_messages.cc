@@ -5,7 +5,7 @@
 //
 // One message from stage to stage and kind: all activations together, all gradients together; once a step the
 // accumulators of shared parameters (kTied), and norms and the loss (kNorm). Parameters, constants and inputs
-// of the model do not cross: each rank has its own. The last change of the graph; leaves level staged.
+// of the model do not cross: each rank has its own. Leaves level staged.
 #include <algorithm>
 #include <map>
 #include <tuple>

@@ -4,22 +4,27 @@
 //
 // A backward or update node lives with its forward node (Node::origin). The slowest stage, its messages
 // counted, is as fast as possible under the memory limit (compiler/partition); `--cut` decides instead if
-// given. Nodes are then put in the order of their stages. No arithmetic changes here or later: numbers do not
+// given. Stages that do not fit otherwise are marked for recompute. Nodes are then put in the order of their stages. No arithmetic changes here or later: numbers do not
 // depend on the cut.
 #include <algorithm>
+#include <limits>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "compiler/partition/solve.h"
 #include "compiler/schedule/schedule.h"
 #include "passes/passes.h"
+#include "passes/recompute_stages.h"
 #include "passes/stage_items.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
 namespace {
+
+constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
 absl::StatusOr<const ScheduleInfo*> ChooseSchedule(const Module& module, const CompileOptions& options) {
   const ScheduleInfo* info = FindSchedule(options.schedule);
@@ -32,28 +37,6 @@ absl::StatusOr<const ScheduleInfo*> ChooseSchedule(const Module& module, const C
   return absl::InvalidArgumentError(absl::StrCat(
       "--schedule=", options.schedule, info ? " is not for --mode=" : " is unknown; for --mode=",
       infer ? "infer" : "train", info ? "; there are " : " there are ", absl::StrJoin(names, ", ")));
-}
-
-// Microbatches that a stage has in flight at most: between F and the last of its backward actions. Evident
-// from the order of a rank's actions alone.
-std::vector<int> InFlight(const Schedule& schedule) {
-  std::vector<int> now(schedule.shape.stages(), 0), most = now;
-  std::vector<bool> has_w(schedule.shape.stages(), false);
-  for (const auto& actions : schedule.ranks) {
-    for (const Action& action : actions) {
-      if (action.kind == ActionKind::kW) has_w[action.stage] = true;
-    }
-  }
-  for (const auto& actions : schedule.ranks) {
-    for (const Action& action : actions) {
-      if (action.kind == ActionKind::kF)
-        most[action.stage] = std::max(most[action.stage], ++now[action.stage]);
-      const bool last = action.kind == ActionKind::kB || action.kind == ActionKind::kW ||
-                        (action.kind == ActionKind::kI && !has_w[action.stage]);
-      if (last) --now[action.stage];
-    }
-  }
-  return most;
 }
 
 // Puts a node that depends on parameters only (a transposed weight, say) in front of its first consumer, so
@@ -117,6 +100,11 @@ absl::StatusOr<std::vector<int>> CutAt(const Module& module, const StageItems& i
   return std::vector<int>(first.begin(), first.end());
 }
 
+PartitionProblem WithoutLimit(PartitionProblem problem) {
+  problem.memory_limit = kUnlimited;
+  return problem;
+}
+
 absl::Status Explain(const absl::Status& status, const CompileOptions& options, int virtual_stages) {
   const std::string what = absl::StrCat("cannot cut into ", options.ranks * virtual_stages, " stages");
   const std::string asked =
@@ -124,11 +112,12 @@ absl::Status Explain(const absl::Status& status, const CompileOptions& options, 
                    virtual_stages > 1 ? absl::StrCat(" --virtual-stages=", virtual_stages) : "",
                    "): ", absl::StripPrefix(status.message(), absl::StrCat(what, ", ")));
   if (status.code() != absl::StatusCode::kResourceExhausted) return absl::Status(status.code(), asked);
-  return absl::ResourceExhaustedError(
-      absl::StrCat(asked,
-                   "; less is needed with more --stages, a smaller microbatch (--batch, --microbatches) or "
-                   "an optimizer with less state, ",
-                   "more is allowed with --memory"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      asked,
+      options.recompute == Recompute::kNone ? "; less is needed with --recompute=auto, more --stages, "
+                                            : "; less is needed with more --stages, ",
+      "a smaller microbatch (--batch, --microbatches) or an optimizer with less state, ",
+      "more is allowed with --memory"));
 }
 
 void AssignStages(Module& module, const StageItems& items, const std::vector<int>& first_item) {
@@ -187,11 +176,16 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
                    virtual_stages);
   }
   ASSIGN_OR_RETURN(const Schedule schedule, info->generate(shape));
-  problem.in_flight = InFlight(schedule);
+  problem.in_flight = InFlight(schedule, KeptFrom::kForward);
   problem.rank_of_stage = PlaceStages(shape, info->placement);
-  if (options.cut.empty() && options.cluster.memory_limit > 0)
-    problem.memory_limit = options.cluster.memory_limit;
-  absl::StatusOr<PartitionSolution> solution = SolvePartition(problem);
+  const int64_t limit = options.cluster.memory_limit > 0 ? options.cluster.memory_limit : kUnlimited;
+  if (options.cut.empty()) problem.memory_limit = limit;
+  const PartitionProblem recomputed = RecomputedEverywhere(problem, items.times, schedule);
+  absl::StatusOr<PartitionSolution> solution =
+      SolvePartition(options.recompute == Recompute::kAll ? recomputed : problem);
+  if (options.recompute == Recompute::kAuto &&
+      solution.status().code() == absl::StatusCode::kResourceExhausted)
+    solution = SolvePartition(recomputed);
   std::vector<int> first_item;
   if (options.cut.empty()) {
     if (!solution.ok()) return Explain(solution.status(), options, virtual_stages);
@@ -199,10 +193,20 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
   } else {
     ASSIGN_OR_RETURN(first_item, CutAt(module, items, options, stages));
   }
+  std::vector<bool> recompute(stages, options.recompute == Recompute::kAll);
+  if (options.recompute == Recompute::kAuto)
+    recompute = StagesThatMustRecompute(problem, recomputed, first_item, limit);
 
+  // What is run again takes time, but how much is known later: the bound is that of doing without.
+  if (solution.ok() && absl::c_linear_search(recompute, true))
+    solution = SolvePartition(WithoutLimit(problem));
   module.partition_bound = solution.ok() ? solution->lower_bound : 0;
   module.stages.resize(stages);
-  for (int s = 0; s < stages; ++s) module.stages[s].rank = problem.rank_of_stage[s];
+  for (int s = 0; s < stages; ++s) {
+    module.stages[s].rank = problem.rank_of_stage[s];
+    module.stages[s].in_flight = problem.in_flight[s];
+    module.stages[s].recompute = module.mode == Mode::kTrain && recompute[s];
+  }
   AssignStages(module, items, first_item);
   SortByStage(module.graph, stages);
   return true;

@@ -11,6 +11,9 @@
 
 namespace pipec {
 
+// Which stages run their forward nodes again for the backward pass: those that do not fit their memory otherwise, if auto.
+enum class Recompute : uint8_t { kNone, kAll, kAuto };
+
 // What the user asked for, after the flags were checked for form. Defaults are cli.md's.
 struct CompileOptions {
   Mode mode = Mode::kTrain;
@@ -26,6 +29,7 @@ struct CompileOptions {
   DType precision = DType::kFloat32;  // what ops compute in: float32, bfloat16 or float16
   std::string train_regex;       // "" : all float parameters
   std::string freeze_regex;
+  Recompute recompute = Recompute::kAuto;
   Cluster cluster;               // devices, memory limits, links
   std::vector<std::string> cut;  // names of values to cut at; empty: the partitioner decides
   uint64_t seed = 0;

@@ -29,6 +29,7 @@ absl::StatusOr<bool> BuildUpdate(Module& module, const PassContext& context);
 absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context);
 absl::StatusOr<bool> ReplicateUpdate(Module& module, const PassContext& context);
 absl::StatusOr<bool> InsertMessages(Module& module, const PassContext& context);
+absl::StatusOr<bool> RecomputeForward(Module& module, const PassContext& context);
 
 // To scheduled, to planned.
 absl::StatusOr<bool> OrderActions(Module& module, const PassContext& context);

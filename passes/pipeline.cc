@@ -40,7 +40,9 @@ constexpr PassInfo kPasses[] = {
      "after every change of arithmetic, so that numbers do not depend on the cut"},
     {"replicate-update", ReplicateUpdate, kTraining, kTraining, true,
      "after stages are known: who owns a parameter; before messages, which carry its accumulators and norms"},
-    {"insert-messages", InsertMessages, kModel, kStaged, false, "the last change of the graph; completes level staged"},
+    {"insert-messages", InsertMessages, kModel, kStaged, false, "completes level staged"},
+    {"recompute-forward", RecomputeForward, kStaged, kStaged, true,
+     "after messages, which say what a stage keeps anyway; the last change of the graph"},
     {"order-actions", OrderActions, kStaged, kScheduled, false, "needs the messages and the modelled times of the stages"},
     {"plan-memory", PlanMemory, kScheduled, kPlanned, false, "needs the order of the actions: how long a buffer lives"},
 };

@@ -155,12 +155,12 @@ absl::StatusOr<bool> PlanMemory(Module& module, const PassContext& context) {
   }
   const int64_t needed = module.memory[largest].arena_bytes, limit = context.options.cluster.memory_limit;
   if (limit > 0 && needed > limit) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("rank ", largest, " needs ", needed, " bytes of memory, the limit per device is ", limit,
-                     "; --memory=", needed,
-                     " would do; less is needed with more --stages, a smaller microbatch (--batch, "
-                     "--microbatches) or an optimizer with ",
-                     "less state"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "rank ", largest, " needs ", needed, " bytes of memory, the limit per device is ", limit,
+        "; --memory=", needed, " would do; less is needed with ",
+        context.options.recompute == Recompute::kAll || module.mode == Mode::kInfer ? ""
+                                                                                    : "--recompute=all, ",
+        "more --stages, a smaller microbatch (--batch, --microbatches) or an optimizer with less state"));
   }
   return true;
 }

@@ -97,6 +97,9 @@ void CompileFlags::AddTo(FlagTable& table) {
                "what is computed in; parameters, sums and optimizer state stay fp32", "fp32");
   table.String("train", "REGEX", &options.train_regex, "parameters that learn", "all float parameters");
   table.String("freeze", "REGEX", &options.freeze_regex, "parameters that do not learn", "none");
+  table.Choice("recompute", &recompute_, {"none", "all", "auto"},
+               "stages that run their forward nodes again for the backward pass instead of keeping activations; "
+               "auto: only if memory asks for it");
   table.Int("seed", "N", &seed_, 0, "initial values of added parameters");
   table.Group("Devices");
   table.Choice("device", &device_, DeviceNames(), "what to plan for; --list-devices describes them");
@@ -151,6 +154,9 @@ absl::StatusOr<int64_t> CompileFlags::Resolve() {
   options.precision = precision_ == "bf16"   ? DType::kBFloat16
                       : precision_ == "fp16" ? DType::kFloat16
                                              : DType::kFloat32;
+  options.recompute = recompute_ == "all"    ? Recompute::kAll
+                      : recompute_ == "none" ? Recompute::kNone
+                                             : Recompute::kAuto;
   if (stages_ == 0) Assume(absl::StrCat(options.ranks, " ranks (--stages)"));
   if (schedule_.empty()) Assume(absl::StrCat("schedule ", options.schedule, " (--schedule)"));
   if (microbatches_ == 0) Assume(absl::StrCat(options.microbatches, " microbatches (--microbatches)"));

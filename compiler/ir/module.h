@@ -69,6 +69,10 @@ struct Stage {
   int rank = 0;
   // Modelled seconds per microbatch and how they were made.
   StageTimes times;
+  // Microbatches between F and the end of their backward pass, at most.
+  int in_flight = 1;
+  // Forward nodes run again for the backward pass instead of being kept.
+  bool recompute = false;
 };
 
 enum class BufferKind : uint8_t {
