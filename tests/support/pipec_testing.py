@@ -14,6 +14,9 @@ import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("PIPEC_BIN", ROOT / "build/release/bin"))
+# What tools/setup.sh fetched.
+CACHE = pathlib.Path(os.environ.get("PIPEC_CACHE") or
+                     pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "pipec")
 TIMEOUT = 60  # seconds: no run may hang; sanitizer builds are slower
 if os.environ.get("PIPEC_SLOW"):
     TIMEOUT *= 10
