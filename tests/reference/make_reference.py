@@ -1,8 +1,9 @@
 """Trains the reference models with PyTorch, from the same initial values and data, and writes what came out.
 
-    make_reference.py OUT        writes OUT/numbers.json and OUT/CASE.safetensors; reads mlp.onnx, gpt.onnx, *.npz beside this file
+    make_reference.py OUT        writes OUT/numbers.json and OUT/CASE.safetensors; reads *.onnx, *.npz beside this file
 
-Needs torch, numpy and onnx (to read initial values). numbers.json and the *.safetensors beside this file are its output.
+Needs torch, transformers, numpy and onnx (to read initial values). numbers.json and the *.safetensors beside this file are its
+output.
 """
 
 import json
@@ -13,65 +14,12 @@ import sys
 import numpy
 import onnx
 import torch
+from networks import NETWORKS
 from torch import nn
 from torch.nn import functional
 
 HERE = pathlib.Path(__file__).resolve().parent
-STEPS = 10
-
-
-class Mlp(nn.Module):
-    """make-model mlp --layers=4 --inputs=16 --hidden=32 --classes=10"""
-
-    def __init__(self):
-        super().__init__()
-        sizes = [16, 32, 32, 32, 10]
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in zip(sizes, sizes[1:]))
-
-    def forward(self, x):
-        for layer in self.layers[:-1]:
-            x = functional.relu(layer(x))
-        return self.layers[-1](x)
-
-
-class Attention(nn.Module):
-    def __init__(self, hidden, heads):
-        super().__init__()
-        self.heads = heads
-        self.c_attn, self.c_proj = nn.Linear(hidden, 3 * hidden), nn.Linear(hidden, hidden)
-
-    def forward(self, x):
-        b, t, c = x.shape
-        q, k, v = (y.view(b, t, self.heads, c // self.heads).transpose(1, 2) for y in self.c_attn(x).split(c, dim=2))
-        return self.c_proj(functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, c))
-
-
-class Block(nn.Module):
-    def __init__(self, hidden, heads):
-        super().__init__()
-        self.ln_1, self.ln_2, self.attn = nn.LayerNorm(hidden), nn.LayerNorm(hidden), Attention(hidden, heads)
-        self.mlp = nn.ModuleDict({"c_fc": nn.Linear(hidden, 4 * hidden), "c_proj": nn.Linear(4 * hidden, hidden)})
-
-    def forward(self, x):
-        x = x + self.attn(self.ln_1(x))
-        return x + self.mlp.c_proj(functional.gelu(self.mlp.c_fc(self.ln_2(x))))
-
-
-class Gpt(nn.Module):
-    """make-model gpt --layers=2 --hidden=32 --heads=4 --sequence=16 --vocabulary=64; the head is the embedding."""
-
-    def __init__(self, layers=2, hidden=32, heads=4, sequence=16, vocabulary=64):
-        super().__init__()
-        self.transformer = nn.ModuleDict({
-            "wte": nn.Embedding(vocabulary, hidden), "wpe": nn.Embedding(sequence, hidden),
-            "h": nn.ModuleList(Block(hidden, heads) for _ in range(layers)), "ln_f": nn.LayerNorm(hidden)})
-
-    def forward(self, ids):
-        x = self.transformer.wte(ids) + self.transformer.wpe.weight
-        for block in self.transformer.h:
-            x = block(x)
-        return self.transformer.ln_f(x) @ self.transformer.wte.weight.T
-
+STEPS = 20
 
 # AdamW's eps: the gradient of the attention's key bias is zero but for rounding (softmax does not see it), and the default
 # of 1e-8 would blow that rounding up to whole steps.
@@ -80,7 +28,12 @@ OPTIMIZERS = {
     "momentum": lambda parameters, lr: torch.optim.SGD(parameters, lr=lr, momentum=0.9),
     "adamw": lambda parameters, lr: torch.optim.AdamW(parameters, lr=lr, eps=EPS),
 }
-RATES = {"mlp-momentum": 0.2, "mlp-adamw": 0.01, "gpt-momentum": 0.05, "gpt-adamw": 0.01}
+# Momentum's and AdamW's. At those of the nets with Relu rounding turns no activation off or on, which would change the
+# gradients by more than rounding.
+RATES = {"mlp": (0.2, 0.01), "cnn": (0.1, 0.01), "resnet": (0.005, 0.002), "unet": (0.06, 0.005), "lstm": (0.5, 0.01),
+         "gpt": (0.02, 0.01), "bert": (0.05, 0.003), "llama": (0.03, 0.003)}
+# Statistics of a batch are those of its microbatches.
+MICROBATCHES = {"resnet": 2, "unet": 2}
 
 
 def initial_values(path):
@@ -101,34 +54,67 @@ def write_safetensors(path, tensors):
             file.write(tensor.detach().contiguous().numpy().astype("<f4").tobytes())
 
 
-def train(name, make, input_name, optimizer):
-    model = make()
+class PopulationVariances:
+    """ONNX's running variance averages the population's variance of each microbatch, PyTorch's the unbiased estimate."""
+
+    def __init__(self, model):
+        self.counts = {}
+        for name, module in model.named_modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.register_forward_hook(lambda m, inputs, output, name=name: self.count(name, inputs[0]))
+
+    def count(self, name, x):
+        self.counts[name] = x.numel() // x.shape[1]
+
+    def correct(self, state, updates):
+        for name, count in self.counts.items():
+            start = 0.9**updates  # what is left of the initial value, 1
+            state[f"{name}.running_var"] = start + (state[f"{name}.running_var"] - start) * (count - 1) / count
+
+
+def train(name, optimizer, rate):
+    model = NETWORKS[name]()
     values = initial_values(HERE / f"{name}.onnx")
-    model.load_state_dict({key: values[key] for key in model.state_dict()}, strict=True)
+    tied = set(model.state_dict()) - {key for key, _ in model.named_parameters()} - {key for key, _ in model.named_buffers()}
+    state = {key: values[key] for key in model.state_dict() if key in values}
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    assert not unexpected and all(key in tied or key.endswith("num_batches_tracked") for key in missing), missing
+    assert set(values) == set(state), set(values) ^ set(state)
+    model.train()
+    variances = PopulationVariances(model)
     with numpy.load(HERE / f"{name}.npz") as data:
-        x, labels = torch.from_numpy(data[input_name]), torch.from_numpy(data["labels"])
-    step = OPTIMIZERS[optimizer](model.parameters(), RATES[f"{name}-{optimizer}"])
+        inputs = {key: torch.from_numpy(data[key]) for key in data.files}
+    microbatches = MICROBATCHES.get(name, 1)
+    size = len(inputs["labels"]) // microbatches
+    step = OPTIMIZERS[optimizer](model.parameters(), rate)
     losses = []
     for _ in range(STEPS):
-        logits = model(x)
-        loss = functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))
         step.zero_grad()
-        loss.backward()
+        total = 0
+        for k in range(microbatches):
+            part = {key: value[k * size : (k + 1) * size] for key, value in inputs.items()}
+            labels = part.pop("labels")
+            logits = model(**part)
+            loss = functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1)) / microbatches
+            loss.backward()
+            total += loss.item()
         step.step()
-        losses.append(loss.item())
-    return losses, dict(model.state_dict())
+        losses.append(total)
+    trained = {key: value for key, value in model.state_dict().items() if key in values}
+    variances.correct(trained, STEPS * microbatches)
+    return losses, trained
 
 
 def main():
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
-    torch.manual_seed(0)
-    numbers = {"torch": torch.__version__.split("+")[0], "rates": RATES, "losses": {}}
-    for name, make, input_name in (("mlp", Mlp, "x"), ("gpt", Gpt, "input_ids")):
-        for optimizer in OPTIMIZERS:
-            losses, parameters = train(name, make, input_name, optimizer)
-            numbers["losses"][f"{name}-{optimizer}"] = losses
-            write_safetensors(out / f"{name}-{optimizer}.safetensors", parameters)
+    numbers = {"torch": torch.__version__.split("+")[0], "microbatches": MICROBATCHES, "rates": {}, "losses": {}}
+    for name in NETWORKS:
+        for optimizer, rate in zip(OPTIMIZERS, RATES[name]):
+            case = f"{name}-{optimizer}"
+            numbers["rates"][case] = rate
+            numbers["losses"][case], parameters = train(name, optimizer, rate)
+            write_safetensors(out / f"{case}.safetensors", parameters)
     (out / "numbers.json").write_text(json.dumps(numbers, indent=1) + "\n")
 
 

@@ -37,7 +37,8 @@ for case in old:
     worst = max(abs(a / b - 1) for a, b in zip(old[case], new[case], strict=True))
     a, b = (read_safetensors(folder / f"{case}.safetensors") for folder in (committed, fresh))
     assert a.keys() == b.keys()
-    parameters = max(relative_difference(floats(a[name][2]), floats(b[name][2])) for name in a)
+    # The gradient of the key's bias is nothing but rounding.
+    parameters = max(relative_difference(floats(a[name][2]), floats(b[name][2])) for name in a if not name.endswith("self.key.bias"))
     print(f"{case}: committed and fresh PyTorch differ by {worst:.1e} (losses), {parameters:.1e} (parameters)")
     assert worst < 1e-5 and parameters < (1e-3 if case.endswith("adamw") else 1e-5)
 P
