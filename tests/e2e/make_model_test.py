@@ -2,10 +2,11 @@
 
 import json
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import Case, Weights, elements, main, write_npz
+from pipec_testing import Case, Weights, elements, floats, main, read_safetensors, schedules, write_npz
 
 TEXT = {"input_ids": ("int64", (8,), 16), "labels": ("int64", (8,), 16)}
 IMAGES = {"x": ("float32", (3, 16, 16), None), "labels": ("int64", (), 4)}
@@ -27,6 +28,19 @@ PRESETS = {
     "lstm-2": ("lstm", 1_184_000), "resnet18-64": ("resnet", 11_181_642 + 9_600), "unet-64": ("unet", 1_927_042 + 2_816),
     "gpt-124m": ("gpt", 124_439_808), "gpt-3": ("gpt", 174_604_259_328),
 }
+NORMS = [(r"(bn\d|downsample\.1|double_conv\.[14]|ln_\w+|LayerNorm|layernorm|norm)\.(weight|running_var)", "ones", 1),
+         (r"(bn\d|downsample\.1|double_conv\.[14]|ln_\w+|LayerNorm)\.(bias|running_mean)", "zeros", 1)]
+# Kind -> how the parameters that match start; the others as nn.Linear and nn.Conv2d do.
+STARTS = {
+    "mlp": [], "cnn": [], "unet": NORMS,
+    # torchvision's: He's normal distribution by the outputs.
+    "resnet": [*NORMS, (r"conv\d|downsample\.0", "normal", lambda shape: (2 / (shape[0] * elements(shape[2:]))) ** 0.5)],
+    "lstm": [("encoder", "normal", 1), ("rnn", "uniform", 32**-0.5)],
+    "gpt": [*NORMS, ("wpe", "normal", 0.02)],
+    # Hugging Face's.
+    "bert": [*NORMS, (r"\.bias", "zeros", 1), ("", "normal", 0.02)],
+    "llama": [*NORMS, ("", "normal", 0.02)],
+}
 SMALL_PRESETS = ["gpt-tiny", "llama-tiny", "lstm-2", "unet-64"]
 SAMPLES = 8
 
@@ -46,12 +60,16 @@ class MakeModel(Case):
         for kind, (flags, samples) in KINDS.items():
             with self.subTest(kind=kind):
                 self.run_tool("make-model", kind, *flags, "--batch=symbolic", "-o", "model.onnx")
-                data, runs = self.data(samples), {}
-                for stages in (1, 2, 4):
-                    plan = self.compile("model.onnx", f"--stages={stages}", "--microbatches=4", f"--batch={SAMPLES}")
-                    runs[stages] = self.train(plan, data, "--epochs=40", "--lr=0.01", "--seed=1")
-                    self.assert_same_run(runs[stages], runs[1], f"{kind} P={stages}")
-                self.assertLess(runs[1].losses[-1], 0.8 * runs[1].losses[0])
+                data, common = self.data(samples), ["--microbatches=4", f"--batch={SAMPLES}"]
+                whole = self.compile("model.onnx", "--stages=1", *common)
+                losses = self.train(whole, data, "--epochs=40", "--lr=0.01", "--seed=1").losses
+                self.assertLess(losses[-1], 0.8 * losses[0])
+                reference = self.train(whole, data, "--epochs=4", "--lr=0.01", "--seed=1")
+                for schedule in schedules():
+                    for stages in (2, 4):
+                        plan = self.compile("model.onnx", f"--stages={stages}", f"--schedule={schedule}", *common)
+                        run = self.train(plan, data, "--epochs=4", "--lr=0.01", "--seed=1")
+                        self.assert_same_run(run, reference, f"{kind} {schedule} P={stages}")
 
     def test_small_presets_train_with_the_same_numbers_in_every_cut(self):
         for preset in SMALL_PRESETS:
@@ -70,6 +88,37 @@ class MakeModel(Case):
                 self.run_tool("make-model", kind, f"--preset={preset}", "--no-weights", "-o", "model.onnx")
                 done = self.run_tool("pipec", "model.onnx", "--stages=1", "--dry-run", "--json", "--memory=8TB")
                 self.assertEqual(sum(stage["parameters"] for stage in json.loads(done.stdout)["stages"]), parameters)
+
+    def test_parameters_start_as_in_pytorch(self):
+        for kind, starts in STARTS.items():
+            flags = [f"--{flag}=32" for flag in ("hidden", "vocabulary") if flag == "hidden" or "--vocabulary=16" in KINDS[kind][0]]
+            self.run_tool("make-model", kind, *flags, "-o", "model.onnx")
+            plan = self.compile("model.onnx", "--stages=1")
+            tensors = {}
+            for file in (plan / "parameters").glob("*.safetensors"):
+                tensors.update(read_safetensors(file))
+            self.assertGreaterEqual(len(tensors), 8)
+            for name, (_, shape, data) in tensors.items():
+                with self.subTest(kind=kind, name=name):
+                    values = floats(data)
+                    weight = tensors[name.replace("bias", "weight")][1] if kind != "bert" and "rnn" not in name else shape
+                    default = ("", "uniform", elements(weight[1:]) ** -0.5)
+                    start, scale = next(rule[1:] for rule in [*starts, default] if re.search(rule[0], name))
+                    self.assert_distribution(values, start, scale(shape) if callable(scale) else scale)
+
+    def assert_distribution(self, values, start, scale):
+        """Within five standard errors."""
+        if start in ("ones", "zeros"):
+            self.assertEqual(set(values), {float(start == "ones")})
+            return
+        square, error = scale**2, 2**0.5 / len(values) ** 0.5  # the variance, and its relative error
+        if start == "uniform":
+            self.assertLessEqual(max(map(abs, values)), scale)
+            square, error = square / 3, (4 / 5) ** 0.5 / len(values) ** 0.5
+        elif len(values) > 1000:
+            self.assertGreater(max(map(abs, values)), 2.5 * scale)
+        self.assertLess(abs(sum(values) / len(values)), 5 * (square / len(values)) ** 0.5)
+        self.assertAlmostEqual(sum(v * v for v in values) / len(values) / square, 1, delta=5 * error)
 
     def test_what_does_not_fit_is_refused(self):
         for flags, message in (

@@ -43,6 +43,7 @@ for case in old:
     assert worst < 1e-5 and parameters < (1e-3 if case.endswith("adamw") else 1e-5)
 P
 fi
+"$python" "$here/check_networks.py"
 python3 "$here/reference_test.py"
 python3 "$here/pytorch_training_test.py"
 "$python" "$here/pytorch_models/check.py"
