@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Compiles and trains the digits sample: bash samples/digits/run.sh [OUTPUT FOLDER [SEED [mlp|cnn]]]. Needs a built preset release.
+# Compiles and trains the digits sample: bash samples/digits/run.sh [OUTPUT FOLDER [SEED [mlp|cnn]]]. Needs a built preset
+# release, or PIPEC_BIN: where the programs are.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 out=${1:-$root/build/samples/digits}
@@ -7,7 +8,7 @@ seed=${2:-0}
 kind=${3:-mlp}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
-PATH=$root/build/release/bin:$PATH
+PATH=${PIPEC_BIN:-$root/build/release/bin}:$PATH
 
 case $kind in
   mlp)

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Compiles and trains the GPT sample: bash samples/gpt/run.sh [OUTPUT FOLDER]. Needs a built preset release.
+# Compiles and trains the GPT sample: bash samples/gpt/run.sh [OUTPUT FOLDER]. Needs a built preset
+# release, or PIPEC_BIN: where the programs are.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 out=${1:-$root/build/samples/gpt}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
-PATH=$root/build/release/bin:$PATH
+PATH=${PIPEC_BIN:-$root/build/release/bin}:$PATH
 
 make-model gpt --layers=4 --hidden=128 --heads=4 --sequence=64 --vocabulary=75 --batch=4 -o "$out/gpt.onnx"
 make-data text "$root/samples/gpt/pride_and_prejudice.txt" -o "$out/train.bin" --eval="$out/eval.bin" --vocabulary="$out/vocabulary.json"
