@@ -1,25 +1,16 @@
 // pipec-opt: runs single passes over a model and prints the result: what the tests of passes look at.
-#include <filesystem>
 #include <iostream>
 
 #include "compiler/ir/print.h"
 #include "compiler/ir/verify.h"
-#include "compiler/onnx/export.h"
 #include "passes/pass_manager.h"
-#include "runtime/base/atomic_file.h"
 #include "runtime/base/status.h"
 #include "tools/compile_flags.h"
 #include "tools/support/flags.h"
+#include "tools/write_onnx.h"
 
 namespace pipec {
 namespace {
-
-absl::Status EmitOnnx(const Module& module, const std::string& directory) {
-  ASSIGN_OR_RETURN(const std::string bytes, ExportModule(module));
-  std::error_code ignored;
-  std::filesystem::create_directories(directory, ignored);
-  return WriteFileAtomically(directory + "/model.onnx", bytes);
-}
 
 int Main(int argc, char** argv) {
   CompileFlags compile;
@@ -32,7 +23,8 @@ int Main(int argc, char** argv) {
   table.Group("Passes");
   table.List("passes", "a,b,c", &passes, "passes to run, in this order; pipec --list-passes names them");
   table.OnOff("verify", &verify, "check the result even if no pass changed anything");
-  table.String("emit-onnx", "DIR", &emit_directory, "the result as DIR/model.onnx", "none");
+  table.String("emit-onnx", "DIR", &emit_directory, "the result as DIR/model.onnx, and one file a stage",
+               "none");
   table.Check([&] { return compile.RequireModel(); });
   if (const std::optional<int> exit = table.Parse(argc, argv)) return *exit;
 
@@ -42,7 +34,7 @@ int Main(int argc, char** argv) {
     RETURN_IF_ERROR(RunPasses(*module, compile.context(), passes));
     if (verify) RETURN_IF_ERROR(Verify(*module));
     std::cout << Print(*module);
-    return emit_directory.empty() ? absl::OkStatus() : EmitOnnx(*module, emit_directory);
+    return emit_directory.empty() ? absl::OkStatus() : WriteOnnx(*module, emit_directory);
   };
   if (absl::Status status = run(); !status.ok()) return Refuse("pipec-opt", status);
   return Done("pipec-opt");

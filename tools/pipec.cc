@@ -15,6 +15,7 @@
 #include "tools/compile_flags.h"
 #include "tools/lists.h"
 #include "tools/support/flags.h"
+#include "tools/write_onnx.h"
 #include "tools/write_plan.h"
 
 namespace pipec {
@@ -23,7 +24,7 @@ namespace {
 struct PipecFlags {
   CompileFlags compile;
   std::string output, parameters;
-  std::string schedule_file, trace_file, report_file, print_level, print_after;
+  std::string schedule_file, onnx_directory, trace_file, report_file, print_level, print_after;
   std::vector<std::string> disabled;
   bool dry_run = false, json = false, timing = false;
   bool list_ops = false, list_schedules = false, list_passes = false, list_devices = false;
@@ -49,6 +50,9 @@ void AddFlags(FlagTable& table, PipecFlags& flags) {
   table.OnOff("json", &flags.json, "the report as one JSON object");
   table.String("emit-schedule", "FILE.csv", &flags.schedule_file,
                "the schedule as PyTorch's compute-only CSV", "none");
+  table.String("emit-onnx", "DIR", &flags.onnx_directory,
+               "DIR/model.onnx and one file a stage: forward, backward and update; gradients are outputs grad:PARAMETER",
+               "none");
   table.String("trace", "FILE.json", &flags.trace_file, "the modelled timeline as a Chrome trace", "none");
   table.String("report", "FILE.html", &flags.report_file, "one more copy of the plan's report.html", "none");
   table.Group("Look inside");
@@ -143,6 +147,7 @@ absl::Status Compile(PipecFlags& flags) {
   while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
   // Early: a long compilation shall not end with this.
   if (!flags.dry_run) RETURN_IF_ERROR(CheckTarget(directory));
+  if (!flags.onnx_directory.empty()) RETURN_IF_ERROR(CheckOnnxDirectory(flags.onnx_directory));
   const bool replaces = std::filesystem::exists(directory);
   ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, flags.compile.Import());
   RETURN_IF_ERROR(Lower(flags, *module, flags.json ? std::cerr : std::cout));
@@ -157,6 +162,7 @@ absl::Status Compile(PipecFlags& flags) {
   const std::string html = ReportHtml(*module, report);
   if (!flags.schedule_file.empty())
     RETURN_IF_ERROR(WriteFileAtomically(flags.schedule_file, ToCsv(module->schedule)));
+  if (!flags.onnx_directory.empty()) RETURN_IF_ERROR(WriteOnnx(*module, flags.onnx_directory));
   if (!flags.trace_file.empty())
     RETURN_IF_ERROR(WriteFileAtomically(flags.trace_file, ModelledTrace(*module)));
   if (!flags.report_file.empty()) RETURN_IF_ERROR(WriteFileAtomically(flags.report_file, html));

@@ -1,4 +1,4 @@
-// ONNX out.
+// The model that was read, with its contents elsewhere: what a plan and an export of trained parameters keep of it.
 #pragma once
 
 #include <string>
@@ -6,7 +6,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "compiler/ir/module.h"
 
 namespace pipec {
 
@@ -24,8 +23,5 @@ struct ExternalTensor {
 // (embed_external_data.h, whose errors are passed on).
 absl::StatusOr<std::vector<std::string>> WithExternalData(
     const std::string& path, absl::Span<const std::vector<ExternalTensor>> places);
-
-// The module's graph as a valid ONNX model, serialised; helper ops keep their domain.
-absl::StatusOr<std::string> ExportModule(const Module& module);
 
 }  // namespace pipec

@@ -11,17 +11,19 @@ namespace {
 using Name = Body::Name;
 
 void FusedMatMul(Body& b) {
+  const DType dtype = static_cast<DType>(b.attributes().Int("to", static_cast<int64_t>(b.type(0).dtype)));
   const auto operand = [&](int i, absl::string_view attribute) {
-    if (b.attributes().Int(attribute) == 0 || b.rank(i) < 2) return b.in(i);
+    const Name x = dtype == b.type(i).dtype ? b.in(i) : b.Cast(b.in(i), dtype);
+    if (b.attributes().Int(attribute) == 0 || b.rank(i) < 2) return x;
     std::vector<int64_t> perm(b.rank(i));
     std::iota(perm.begin(), perm.end(), 0);
     std::swap(perm[perm.size() - 2], perm.back());
-    return b.Transpose(b.in(i), std::move(perm));
+    return b.Transpose(x, std::move(perm));
   };
   const Name left = operand(0, "trans_a"), right = operand(1, "trans_b");
   const Name product = b.Op("MatMul", {left, right});
   const float alpha = b.attributes().Float("alpha", 1);
-  b.Result(0, alpha == 1 ? product : b.Mul(product, b.Scalar(b.type(0).dtype, alpha)));
+  b.Result(0, alpha == 1 ? product : b.Mul(product, b.Scalar(dtype, alpha)));
 }
 
 void TanhGrad(Body& b) {
@@ -45,8 +47,8 @@ void GeluGrad(Body& b) {
   const Name x = b.in(1), half = b.Scalar(dtype, 0.5), one = b.Scalar(dtype, 1), square = b.Mul(x, x);
   if (b.attributes().String("approximate", "none") == "tanh") {
     const double outer = std::sqrt(2 / std::numbers::pi), cubic = 0.044715;
-    const Name inside = b.Mul(b.Mul(x, b.Scalar(dtype, outer)),
-                              b.Add(one, b.Mul(b.Scalar(dtype, cubic), square)));
+    const Name inside =
+        b.Mul(b.Mul(x, b.Scalar(dtype, outer)), b.Add(one, b.Mul(b.Scalar(dtype, cubic), square)));
     const Name t = b.Op("Tanh", {inside});
     const Name slope = b.Mul(b.Scalar(dtype, outer), b.Add(one, b.Mul(b.Scalar(dtype, 3 * cubic), square)));
     const Name bent = b.Mul(b.Mul(x, b.Sub(one, b.Mul(t, t))), slope);
@@ -60,7 +62,7 @@ void GeluGrad(Body& b) {
 }
 
 const BodyRow kRows[] = {
-    {"FusedMatMul", "A B", "", FusedMatMul}, {"TanhGrad", "dY Y", "", TanhGrad},
+    {"FusedMatMul", "A B", "", FusedMatMul},  {"TanhGrad", "dY Y", "", TanhGrad},
     {"SigmoidGrad", "dY Y", "", SigmoidGrad}, {"ReluGrad", "dY Y", "", ReluGrad},
     {"GeluGrad", "dY X", "", GeluGrad},
 };

@@ -59,8 +59,9 @@ Body::Name Body::Reduce(absl::string_view op, Name x, absl::Span<const int64_t> 
 }
 
 Body::Name Body::Tensor(TensorType type, std::string bytes) {
-  return Op("Constant", {},
-            {{"value", TensorLiteral{std::move(type), std::make_shared<const std::string>(std::move(bytes))}}});
+  return Op(
+      "Constant", {},
+      {{"value", TensorLiteral{std::move(type), std::make_shared<const std::string>(std::move(bytes))}}});
 }
 
 Body::Name Body::Scalar(DType dtype, double value) {

@@ -34,7 +34,8 @@ class Body {
 
   // A new node of ai.onnx (`domain` "") in its newest form.
   Name Op(absl::string_view op, Names inputs, AttributeList attributes = {});
-  Names Ops(absl::string_view op, Names inputs, AttributeList attributes, int outputs, absl::string_view domain = "");
+  Names Ops(absl::string_view op, Names inputs, AttributeList attributes, int outputs,
+            absl::string_view domain = "");
 
   Name Add(Name a, Name b) { return Op("Add", {std::move(a), std::move(b)}); }
   Name Sub(Name a, Name b) { return Op("Sub", {std::move(a), std::move(b)}); }
@@ -45,10 +46,16 @@ class Body {
   }
   Name Cast(Name x, DType to) { return Op("Cast", {std::move(x)}, {{"to", static_cast<int64_t>(to)}}); }
   Name Reshape(Name x, absl::Span<const int64_t> shape) { return Op("Reshape", {std::move(x), Ints(shape)}); }
-  Name Transpose(Name x, std::vector<int64_t> perm) { return Op("Transpose", {std::move(x)}, {{"perm", std::move(perm)}}); }
+  Name Transpose(Name x, std::vector<int64_t> perm) {
+    return Op("Transpose", {std::move(x)}, {{"perm", std::move(perm)}});
+  }
   // Over these axes, which stay with size 1 if `keep`. No axes: x.
-  Name Sum(Name x, absl::Span<const int64_t> axes, bool keep) { return Reduce("ReduceSum", std::move(x), axes, keep); }
-  Name Mean(Name x, absl::Span<const int64_t> axes, bool keep) { return Reduce("ReduceMean", std::move(x), axes, keep); }
+  Name Sum(Name x, absl::Span<const int64_t> axes, bool keep) {
+    return Reduce("ReduceSum", std::move(x), axes, keep);
+  }
+  Name Mean(Name x, absl::Span<const int64_t> axes, bool keep) {
+    return Reduce("ReduceMean", std::move(x), axes, keep);
+  }
 
   // Constants. A scalar has shape []; it is made as float32 and cast where `dtype` is a 16-bit float.
   Name Scalar(DType dtype, double value);

@@ -15,11 +15,17 @@ struct Labels {
 
 // `scores` has the classes along `axis`; `class_weights` is the operand, or -1.
 Labels ReadLabels(Body& b, int labels, int class_weights, DType dtype, int64_t axis) {
-  const Name label = b.type(labels).dtype == DType::kInt64 ? b.in(labels) : b.Cast(b.in(labels), DType::kInt64);
-  const Name ignored = b.Scalar(DType::kInt64, static_cast<double>(b.attributes().Int("ignore_index", -100)));
+  const Name label =
+      b.type(labels).dtype == DType::kInt64 ? b.in(labels) : b.Cast(b.in(labels), DType::kInt64);
   Labels result;
-  result.valid = b.Op("Not", {b.Op("Equal", {label, ignored})});
-  const Name safe = b.Where(result.valid, label, b.Scalar(DType::kInt64, 0));
+  Name safe = label;
+  if (b.attributes().Has("ignore_index")) {
+    const Name ignored = b.Scalar(DType::kInt64, static_cast<double>(b.attributes().Int("ignore_index")));
+    result.valid = b.Op("Not", {b.Op("Equal", {label, ignored})});
+    safe = b.Where(result.valid, label, b.Scalar(DType::kInt64, 0));
+  } else {
+    result.valid = b.Op("Equal", {label, label});
+  }
   result.at = b.Op("Unsqueeze", {safe, b.Ints({axis})});
   const Name weight = b.has(class_weights) ? b.Op("Gather", {b.in(class_weights), safe}) : b.Scalar(dtype, 1);
   result.weights = b.Where(result.valid, weight, b.Scalar(dtype, 0));
@@ -35,7 +41,8 @@ bool IsSum(const Body& b) { return b.attributes().String("reduction", "sum") == 
 
 // The sum of all elements, added up in float64.
 Name Total(Body& b, Name x, DType dtype) {
-  return b.Cast(b.Op("ReduceSum", {b.Cast(std::move(x), DType::kFloat64)}, {{"keepdims", int64_t{0}}}), dtype);
+  return b.Cast(b.Op("ReduceSum", {b.Cast(std::move(x), DType::kFloat64)}, {{"keepdims", int64_t{0}}}),
+                dtype);
 }
 
 // [C] with the classes along `axis` of `rank`
@@ -55,16 +62,19 @@ void SoftmaxCrossEntropy(Body& b) {
   const Name shifted = b.Sub(b.in(0), largest);
   const Name log_sum = b.Op("Log", {b.Sum(b.Op("Exp", {shifted}), {axis}, true)});
   const Name each = b.Sub(log_sum, shifted);  // -log softmax
-  const Name own = b.Op("Squeeze", {b.Op("GatherElements", {each, labels.at}, {{"axis", axis}}), b.Ints({axis})});
+  const Name own =
+      b.Op("Squeeze", {b.Op("GatherElements", {each, labels.at}, {{"axis", axis}}), b.Ints({axis})});
   Name loss = b.Mul(labels.weights, b.Mul(own, b.Scalar(dtype, 1 - smoothing)));
   if (smoothing != 0) {
     const Name weighted = b.has(2) ? b.Mul(AlongClasses(b, b.in(2), axis, b.rank(0)), each) : each;
-    const Name smoothed = b.Mul(b.Sum(weighted, {axis}, false), b.Scalar(dtype, smoothing / static_cast<double>(classes)));
+    const Name smoothed =
+        b.Mul(b.Sum(weighted, {axis}, false), b.Scalar(dtype, smoothing / static_cast<double>(classes)));
     loss = b.Add(loss, b.Where(labels.valid, smoothed, b.Scalar(dtype, 0)));
   }
   b.Result(0, IsSum(b) ? Total(b, loss, dtype) : loss);
   b.Result(1, Total(b, labels.weights, dtype));
-  b.Result(2, b.Op("Squeeze", {b.Add(largest, log_sum), b.Ints({axis})}));
+  const Name log_sum_exp = b.Op("Squeeze", {b.Add(largest, log_sum), b.Ints({axis})});
+  b.Result(2, b.Where(labels.valid, log_sum_exp, b.Scalar(dtype, 0)));
 }
 
 // dLoss for every row: as it is, or the one value for all.
@@ -109,7 +119,8 @@ void NegativeLogLikelihood(Body& b) {
   const DType dtype = b.type(0).dtype;
   const int64_t axis = ClassAxis(b, b.rank(0));
   const Labels labels = ReadLabels(b, 1, 2, dtype, axis);
-  const Name own = b.Op("Squeeze", {b.Op("GatherElements", {b.in(0), labels.at}, {{"axis", axis}}), b.Ints({axis})});
+  const Name own =
+      b.Op("Squeeze", {b.Op("GatherElements", {b.in(0), labels.at}, {{"axis", axis}}), b.Ints({axis})});
   // Where, as 0 times an infinite logarithm would be no number.
   const Name loss = b.Where(labels.valid, b.Op("Neg", {b.Mul(labels.weights, own)}), b.Scalar(dtype, 0));
   b.Result(0, IsSum(b) ? Total(b, loss, dtype) : loss);

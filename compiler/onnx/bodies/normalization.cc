@@ -84,7 +84,8 @@ void TrainingBatchNormalization(Body& b) {
 void RunningAverage(Body& b) {
   const DType dtype = b.type(0).dtype;
   const float momentum = b.attributes().Float("momentum", 0.9f);
-  b.Result(0, b.Add(b.Mul(b.in(0), b.Scalar(dtype, momentum)), b.Mul(b.in(1), b.Scalar(dtype, 1.0f - momentum))));
+  b.Result(
+      0, b.Add(b.Mul(b.in(0), b.Scalar(dtype, momentum)), b.Mul(b.in(1), b.Scalar(dtype, 1.0f - momentum))));
 }
 
 // (dY, X, scale, mean, variance) -> (dX)
@@ -111,7 +112,8 @@ const BodyRow kRows[] = {
     {"LogSoftmaxGrad", "dY Y", "", LogSoftmaxGrad},
     {"LayerNormalizationInputGrad", "dY X scale mean inv_std_dev", "", LayerNormalizationInputGrad},
     {"LayerNormalizationWeightGrad", "dY X mean inv_std_dev", "", LayerNormalizationWeightGrad},
-    {"TrainingBatchNormalization", "X scale bias running_mean running_variance", "", TrainingBatchNormalization},
+    {"TrainingBatchNormalization", "X scale bias running_mean running_variance", "",
+     TrainingBatchNormalization},
     {"RunningAverage", "average x", "", RunningAverage},
     {"BatchNormalizationInputGrad", "dY X scale mean variance", "", BatchNormalizationInputGrad},
     {"BatchNormalizationWeightGrad", "dY X mean variance", "", BatchNormalizationWeightGrad},

@@ -29,8 +29,9 @@ void GatherGrad(Body& b) {
   const int64_t axis = given < 0 ? given + rank : given;
   const Dims gathered = With(shape, axis, b.type(1).elements());
   const Name indices = Along(b, b.in(1), gathered, axis);
-  b.Result(0, b.Op("ScatterElements", {b.Full(b.type(0).dtype, shape, 0), indices, b.Reshape(b.in(0), gathered)},
-                   {{"axis", axis}, {"reduction", std::string("add")}}));
+  b.Result(0,
+           b.Op("ScatterElements", {b.Full(b.type(0).dtype, shape, 0), indices, b.Reshape(b.in(0), gathered)},
+                {{"axis", axis}, {"reduction", std::string("add")}}));
 }
 
 // (dY) -> (dX): put back axis by axis.

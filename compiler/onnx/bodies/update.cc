@@ -30,16 +30,25 @@ Name Vector(Body& b, int first) {
 
 void Pack(Body& b) { b.Result(0, Vector(b, 0)); }
 
+// loss_scale / divisor
+Name LossScaleOf(Body& b) {
+  return b.Div("loss_scale", b.Scalar(kDouble, b.attributes().Float("divisor", 1)));
+}
+
+// () -> (y)
+void LossScale(Body& b) { b.Result(0, b.Cast(LossScaleOf(b), DType::kFloat32)); }
+
 // (loss_sum, loss_weight?, norms...) -> (scale, gradient_norm, loss)
 void GradientScale(Body& b) {
   const Name weight = b.has(1) ? b.in(1) : b.Scalar(kDouble, b.attributes().Float("weight", 1));
   Name norms = Vector(b, 2);
   if (b.attributes().Has("order")) norms = b.Op("Gather", {norms, b.Ints(b.attributes().Ints("order"))});
   const Name root = b.Op("Sqrt", {b.Op("ReduceSum", {norms}, {{"keepdims", int64_t{0}}})});
-  const Name norm = b.Div(root, b.Op("Abs", {weight})), one = b.Scalar(kDouble, 1);
+  const Name one = b.Scalar(kDouble, 1), loss_scale = b.attributes().Has("divisor") ? LossScaleOf(b) : one;
+  const Name norm = b.Div(b.Div(root, b.Op("Abs", {weight})), loss_scale);
   const Name clip = b.Op("Min", {one, b.Div("clip_norm", b.Add(norm, b.Scalar(kDouble, 1e-6)))});
   const Name is_on = b.Op("Greater", {"clip_norm", b.Scalar(kDouble, 0)});
-  b.Result(0, b.Mul(b.Div(one, weight), b.Where(is_on, clip, one)));
+  b.Result(0, b.Mul(b.Div(b.Div(one, weight), loss_scale), b.Where(is_on, clip, one)));
   b.Result(1, norm);
   b.Result(2, b.Div(b.in(0), weight));
 }
@@ -58,14 +67,10 @@ Name Gradient(Body& b, const Name& scale) {
 Name Scalar(Body& b, const Name& name) { return b.Cast(name, b.type(0).dtype); }
 
 // g + weight decay * p
-Name Decayed(Body& b, Name g) {
-  return b.Add(std::move(g), b.Mul(Scalar(b, "weight_decay"), b.in(0)));
-}
+Name Decayed(Body& b, Name g) { return b.Add(std::move(g), b.Mul(Scalar(b, "weight_decay"), b.in(0))); }
 
 // (p, g, scale) -> (p')
-void Sgd(Body& b) {
-  b.Result(0, b.Sub(b.in(0), b.Mul(Scalar(b, "lr"), Decayed(b, Gradient(b, b.in(2))))));
-}
+void Sgd(Body& b) { b.Result(0, b.Sub(b.in(0), b.Mul(Scalar(b, "lr"), Decayed(b, Gradient(b, b.in(2)))))); }
 
 // (p, g, v, scale) -> (p', v')
 void Momentum(Body& b) {
@@ -80,7 +85,7 @@ void Momentum(Body& b) {
 void Adam(Body& b) {
   const DType dtype = b.type(0).dtype;
   const bool decoupled = b.attributes().Int("decoupled") != 0;
-  const Name one = b.Scalar(kDouble, 1), steps = b.Add(b.Cast("step", kDouble), one);
+  const Name one = b.Scalar(kDouble, 1), steps = b.Add(b.Cast("updates", kDouble), one);
   Name g = Gradient(b, b.in(4)), p = b.in(0);
   if (decoupled) {
     p = b.Mul(p, b.Cast(b.Sub(one, b.Mul("lr", "weight_decay")), dtype));
@@ -116,11 +121,12 @@ void Message(Body& b) {
 const BodyRow kRows[] = {
     {"Accumulate", "sum x", "", Accumulate},
     {"SquaredNorm", "g", "", SquaredNorm},
-    {"GradientScale", "loss_sum loss_weight norm*", "clip_norm", GradientScale},
+    {"GradientScale", "loss_sum loss_weight norm*", "clip_norm loss_scale", GradientScale},
+    {"LossScale", "", "loss_scale", LossScale},
     {"Pack", "x*", "", Pack},
     {"Sgd", "p g scale", "lr weight_decay clip_value", Sgd},
     {"Momentum", "p g v scale", "lr weight_decay momentum clip_value", Momentum},
-    {"Adam", "p g m v scale", "lr weight_decay beta1 beta2 eps clip_value step", Adam},
+    {"Adam", "p g m v scale", "lr weight_decay beta1 beta2 eps clip_value updates", Adam},
     {"Adagrad", "p g h scale", "lr weight_decay eps clip_value", Adagrad},
     {"Message", "x*", "", Message},
 };

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "compiler/onnx/export.h"
+#include "compiler/onnx/export/module.h"
 #include "onnx/checker.h"
 #include "tests/unit/onnx/model_file.h"
 #include "tests/unit/onnx/run_module.h"
@@ -164,7 +164,7 @@ TEST(Export, IsValidOnnxThatComputesTheSame) {
         y = MatMul(x, w)
         loss = SoftmaxCrossEntropyLoss(y, labels)
       })"));
-  auto bytes = ExportModule(*module);
+  auto bytes = ExportModule(*module, {});
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   onnx::ModelProto model;
   ASSERT_TRUE(model.ParseFromString(*bytes));
@@ -179,7 +179,7 @@ TEST(Export, StagesAreFunctions) {
   module->level = Level::kStaged;
   module->graph.first_node()->stage = 0;
   module->graph.last_node()->stage = 1;
-  auto bytes = ExportModule(*module);
+  auto bytes = ExportModule(*module, {});
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   onnx::ModelProto model;
   ASSERT_TRUE(model.ParseFromString(*bytes));

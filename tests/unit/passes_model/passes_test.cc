@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/print.h"
-#include "compiler/onnx/export.h"
+#include "compiler/onnx/export/module.h"
 #include "passes/evaluate.h"
 #include "tests/unit/onnx/model_file.h"
 
@@ -59,7 +59,7 @@ TEST(WidenSmallFloats, ExportsAndNamesWhatItCannotDo) {
   EXPECT_FALSE(Apply(WidenSmallFloats, *module));
   EXPECT_TRUE(Apply(EliminateIdentity, *module));
   EXPECT_EQ(Nodes(*module), "Mul(x,w)->y ");
-  auto exported = ExportModule(*module);
+  auto exported = ExportModule(*module, {});
   ASSERT_TRUE(exported.ok()) << exported.status();
   auto again = ImportModel(WriteFile("widened.onnx", *exported), {});
   ASSERT_TRUE(again.ok()) << again.status();

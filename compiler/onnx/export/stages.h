@@ -3,20 +3,21 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "compiler/ir/module.h"
+#include "compiler/onnx/bodies/bodies.h"
 #include "onnx/onnx_pb.h"
 
 namespace pipec {
 
 inline constexpr char kStageDomain[] = "ai.pipec.stages";
 
-onnx::NodeProto ToProto(const Node& node);
-
 // Fills in the main graph's nodes and the functions (stage_0_forward, stage_0_backward, stage_0_update,
-// numbered if a stage has several stretches). `domains`: the opset imports of every function.
-void AddStageFunctions(const Module& module, const absl::flat_hash_map<std::string, int>& domains,
-                       onnx::ModelProto& model);
+// numbered if a stage has several stretches) for `nodes`, in execution order. `needed`: results that the main
+// graph needs though no node uses them outside their function.
+void AddStageFunctions(const std::vector<const Node*>& nodes, const absl::flat_hash_set<const Value*>& needed,
+                       HelperFunctions& functions, onnx::ModelProto& model);
 
 }  // namespace pipec
