@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "passes/gradients/gradient.h"
 #include "passes/passes.h"
+#include "passes/loss_scale.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -78,13 +79,17 @@ class Differentiator {
  public:
   explicit Differentiator(Module& module) : module_(module), graph_(module.graph) {}
 
-  absl::Status Run(const std::vector<Value*>& parameters) {
+  // `loss_scale_divisor`: of LossScale, which the gradient of the loss is then; 0: it is 1.
+  absl::Status Run(const std::vector<Value*>& parameters, double loss_scale_divisor) {
     graph_.NumberNodes();
     const std::vector<Node*> forward = graph_.Nodes();
     for (Value* parameter : parameters) AddParameter(parameter);
     MarkNeeded(forward);
     Value* loss = module_.training.loss_sum->producer()->input(1);
-    gradients_[loss] = GradientBuilder(graph_, loss->producer()).Scalar(loss->type.dtype, 1);
+    GradientBuilder builder(graph_, loss->producer());
+    gradients_[loss] = loss_scale_divisor > 0 ? ScaledSeed(builder, *loss, loss_scale_divisor)
+                                              : builder.Scalar(loss->type.dtype, 1);
+    RETURN_IF_ERROR(builder.status());
     for (auto node = forward.rbegin(); node != forward.rend(); ++node) RETURN_IF_ERROR(Differentiate(*node));
     for (Value* parameter : parameters) FinishParameter(parameter);
     EraseDead(forward.back());
@@ -98,6 +103,15 @@ class Differentiator {
     known.uses.assign(parameter->uses().begin(), parameter->uses().end());
     std::sort(known.uses.begin(), known.uses.end(), [](const Use& a, const Use& b) {
       return std::pair(a.node->index, a.index) < std::pair(b.node->index, b.index);
+  static Value* ScaledSeed(GradientBuilder& builder, const Value& loss, double divisor) {
+    Attributes attributes, to;
+    attributes.Set("divisor", static_cast<float>(divisor));
+    Value* scale = builder.Emit("LossScale", {}, std::move(attributes), kPipecDomain);
+    if (loss.type.dtype == DType::kFloat32) return builder.Reshape(scale, loss.type.shape);
+    to.Set("to", static_cast<int64_t>(loss.type.dtype));
+    return builder.Reshape(builder.Emit("Cast", {scale}, std::move(to)), loss.type.shape);
+  }
+
     });
     known.slots.resize(std::min<size_t>(known.uses.size(), kMaxAccumulators));
     if (known.shares()) {
@@ -236,7 +250,7 @@ absl::StatusOr<bool> BuildGradients(Module& module, const PassContext& context) 
   if (!training.loss_sum)
     return absl::FailedPreconditionError("pass build-gradients needs a loss: run build-loss before it");
   ASSIGN_OR_RETURN(const std::vector<Value*> parameters, TrainableParameters(module.graph, context.options));
-  RETURN_IF_ERROR(Differentiator(module).Run(parameters));
+  RETURN_IF_ERROR(Differentiator(module).Run(parameters, LossScaleDivisor(module, context.options)));
 
   absl::flat_hash_set<const Value*> trained;
   for (const TrainedParameter& parameter : training.parameters) trained.insert(parameter.parameter);

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "passes/loss_scale.h"
 #include "passes/passes.h"
 #include "runtime/base/status.h"
 
@@ -105,6 +106,8 @@ absl::StatusOr<bool> BuildUpdate(Module& module, const PassContext& context) {
   scale->attributes.Set("weight", training.loss_is_sum ? 1.0f
                                                        : static_cast<float>(context.options.microbatches *
                                                                             context.options.replicas));
+  if (const double divisor = LossScaleDivisor(module, context.options); divisor > 0)
+    scale->attributes.Set("divisor", static_cast<float>(divisor));
   training.gradient_scales = {scale};
 
   for (int i = 0; i < training.parameters.size(); ++i) {

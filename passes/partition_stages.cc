@@ -84,7 +84,12 @@ absl::StatusOr<std::vector<int>> CutAt(const Module& module, const StageItems& i
           value ? ""
                 : " (it may have been renamed or folded away; --print=model shows the names there are)"));
     }
-    const int next = items.item_of[producer->index] + 1;
+    int next = items.item_of[producer->index] + 1;
+    // Its 16-bit form is made in its own stage.
+    while (next < static_cast<int>(items.nodes.size()) && items.problem.items[next].glued_to_previous &&
+           items.nodes[next]->Is("Cast")) {
+      ++next;
+    }
     if (next == items.nodes.size() || without_data[producer->index]) {
       return absl::InvalidArgumentError(
           absl::StrCat("--cut=", name, " leaves a stage without work: ",

@@ -23,6 +23,8 @@ absl::StatusOr<bool> InsertCasts(Module& module, const PassContext& context);
 absl::StatusOr<bool> BuildLoss(Module& module, const PassContext& context);
 absl::StatusOr<bool> BuildGradients(Module& module, const PassContext& context);
 absl::StatusOr<bool> SplitBackward(Module& module, const PassContext& context);
+absl::StatusOr<bool> RecomputeCasts(Module& module, const PassContext& context);
+absl::StatusOr<bool> WidenSums(Module& module, const PassContext& context);
 absl::StatusOr<bool> BuildUpdate(Module& module, const PassContext& context);
 
 // To staged.

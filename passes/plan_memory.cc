@@ -3,14 +3,19 @@
 //   before:  ordered actions            after:  rank 0: h@2  message 4096 bytes x 3 slots at 65536, ...
 //
 // What one program makes and uses up lives for some of its instructions. What several actions share has
-// slots, as many as microbatches are live at once (slots.h). Parameters, accumulators, optimizer state and
+// slots, as many as microbatches are live at once (slots.h), but for what is made of parameters alone, which is
+// computed once a step (once_a_step.h). Parameters, accumulators, optimizer state and
 // constants stay. All of it is one layout problem a rank (compiler/memory) over a time axis made of the
 // programs one after the other: what has slots is live in all of the compute part, what stays is live always,
 // and the update reuses what the compute part had.
 #include <algorithm>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/once_a_step.h"
 #include "compiler/memory/layout.h"
+#include "compiler/onnx/schema/infer.h"
+#include "compiler/ops/op_info.h"
 #include "passes/passes.h"
 #include "passes/rank_programs.h"
 #include "passes/slots.h"
@@ -93,6 +98,33 @@ std::set<ActionOf> ActionsOf(const Storage& storage, const std::vector<Program>&
   return actions;
 }
 
+// Forward nodes that depend on nothing but parameters that no forward node writes, and constants.
+absl::flat_hash_set<const Node*> NodesOfWeights(const Graph& graph) {
+  absl::flat_hash_set<const Node*> found;
+  const auto written = [](const Use& use) {
+    return use.node->kind == Kind::kF && AliasOf(*use.node) == Alias::kSameMemory;
+  };
+  const auto is_weight = [&](const Value* value) {
+    if (!value || value->kind() == ValueKind::kConstant || found.contains(value->producer())) return true;
+    return value->kind() == ValueKind::kParameter &&
+           std::none_of(value->uses().begin(), value->uses().end(), written);
+  };
+  for (const Node* node : graph.Nodes()) {
+    if (node->kind == Kind::kF && IsDeterministic(node->op(), node->domain()) &&
+        std::all_of(node->inputs().begin(), node->inputs().end(), is_weight)) {
+      found.insert(node);
+    }
+  }
+  return found;
+}
+
+// Whether a storage that several actions of a microbatch share is the same for all microbatches.
+bool IsMadeOfWeights(const Storage& storage, const absl::flat_hash_set<const Node*>& of_weights) {
+  return !storage.input && !storage.output && storage.sent.empty() && storage.received.empty() &&
+         std::all_of(storage.values.begin(), storage.values.end(),
+                     [&](const Value* value) { return of_weights.contains(value->producer()); });
+}
+
 // When a storage of a program, or of what happens once a step, is live.
 MemoryItem Lifetime(const Storage& storage, const TimeAxis& axis, bool once_a_step) {
   MemoryItem item{axis.end, 0};
@@ -109,7 +141,8 @@ MemoryItem Lifetime(const Storage& storage, const TimeAxis& axis, bool once_a_st
   return item;
 }
 
-absl::StatusOr<RankMemory> PlanRank(const Module& module, int rank, RankPrograms programs) {
+absl::StatusOr<RankMemory> PlanRank(const Module& module, int rank, RankPrograms programs,
+                                    const absl::flat_hash_set<const Node*>& of_weights) {
   const std::vector<Storage> storages = BuildStorages(module, rank, programs);
   RankMemory memory;
   memory.programs = std::move(programs.programs);
@@ -124,8 +157,9 @@ absl::StatusOr<RankMemory> PlanRank(const Module& module, int rank, RankPrograms
       item = Lifetime(storage, axis, once_a_step);
     } else if (!storage.keeps) {
       item.upper = axis.compute_end;
-      buffer.slot_class = slots.ClassOf(ActionsOf(storage, memory.programs));
-      buffer.slots = slots.classes()[buffer.slot_class].slots;
+      if (!IsMadeOfWeights(storage, of_weights))
+        buffer.slot_class = slots.ClassOf(ActionsOf(storage, memory.programs));
+      if (buffer.slot_class >= 0) buffer.slots = slots.classes()[buffer.slot_class].slots;
     }
     item.size = buffer.slots * buffer.stride();
     for (const Value* value : storage.values)
@@ -148,8 +182,9 @@ absl::StatusOr<bool> PlanMemory(Module& module, const PassContext& context) {
   module.memory.clear();
   int largest = 0;
   std::vector<RankPrograms> ranks = BuildPrograms(module);
+  const absl::flat_hash_set<const Node*> of_weights = NodesOfWeights(module.graph);
   for (int r = 0; r < ranks.size(); ++r) {
-    ASSIGN_OR_RETURN(RankMemory memory, PlanRank(module, r, std::move(ranks[r])));
+    ASSIGN_OR_RETURN(RankMemory memory, PlanRank(module, r, std::move(ranks[r]), of_weights));
     module.memory.push_back(std::move(memory));
     if (module.memory[r].arena_bytes > module.memory[largest].arena_bytes) largest = r;
   }

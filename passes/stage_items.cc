@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/cost/node_cost.h"
 #include "compiler/ops/op_info.h"
+#include "runtime/base/small_floats.h"
 
 namespace pipec {
 namespace {
@@ -52,6 +53,13 @@ absl::Status NumberItems(const Module& module, const Cluster& cluster, StageItem
   return absl::OkStatus();
 }
 
+// A cast to 16 bits behind what it casts, or one from 16 bits in front of who wants it (insert-casts): a cut
+// beside it sends the small side.
+bool IsSmallBehind(const Node& node) {
+  return node.Is("Cast") && IsSmallFloat(node.output(0)->type.dtype) && node.input(0)->producer();
+}
+bool IsSmallInFront(const Node& node) { return node.Is("Cast") && IsSmallFloat(node.input(0)->type.dtype); }
+
 void Glue(const Module& module, StageItems& items) {
   const std::vector<bool> without_data = NodesWithoutData(module.graph);
   bool in_sums = false;
@@ -61,6 +69,7 @@ void Glue(const Module& module, StageItems& items) {
     in_sums |= node.Is("Accumulate", kPipecDomain) || node.Is("CountCorrect", kPipecDomain);
     items.problem.items[k].glued_to_previous =
         in_sums || without_data[previous.index] || node.Is("RunningAverage", kPipecDomain) ||
+        IsSmallBehind(node) || IsSmallInFront(previous) ||
         (AliasOf(node) == Alias::kView && node.input(0)->producer() == &previous);
   }
 }

@@ -51,6 +51,7 @@ void PrintJson(const RunResult& result) {
   ordered_json object = {{"mode", result.mode}, {"steps", result.steps}};
   object["first_loss"] = result.first_loss ? ordered_json(*result.first_loss) : ordered_json();
   object["last_loss"] = result.last_loss ? ordered_json(*result.last_loss) : ordered_json();
+  object["skipped_steps"] = result.skipped_steps;
   object["evaluations"] = ordered_json::array();
   for (const EvaluationReport& report : result.evaluations) {
     object["evaluations"].push_back(
@@ -80,6 +81,9 @@ void PrintText(const RunFlags& flags, const RunResult& result) {
       std::cout << absl::StrFormat("accuracy      %.2f %% before, %.2f %% after\n",
                                    first.accuracy.value_or(0) * 100, *last.accuracy * 100);
     }
+  }
+  if (result.skipped_steps > 0) {
+    std::cout << "skipped       " << result.skipped_steps << " steps, whose gradients overflowed float16\n";
   }
   std::cout << absl::StrFormat("throughput    %.4g samples/s (measured, %d samples in %.1f s)\n",
                                SamplesPerSecond(result), result.samples, result.seconds);

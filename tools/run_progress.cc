@@ -56,11 +56,13 @@ void RunProgress::OnStep(const StepReport& report) {
   if (report.step == 1) begin_ = std::chrono::steady_clock::now();
   std::string text = absl::StrFormat("  loss %.4f  lr %.3g", report.loss, report.lr);
   if (report.gradient_norm.has_value()) absl::StrAppendFormat(&text, "  norm %.3g", *report.gradient_norm);
+  if (report.loss_scale.has_value()) absl::StrAppendFormat(&text, "  scale %.4g", *report.loss_scale);
+  if (report.skipped) absl::StrAppend(&text, "  step skipped: gradients overflowed");
   absl::StrAppendFormat(&text, "  %.4g samples/s", report.samples_per_second);
   if (terminal_) {
     Bar("step", report.step, report.steps, text);
   } else if (report.step % std::max<int64_t>(1, report.steps / kLines) == 0 || report.step == 1 ||
-             report.step == report.steps) {
+             report.step == report.steps || report.skipped) {
     Line(absl::StrCat("step ", report.step, "/", report.steps, text));
   }
 }

@@ -72,6 +72,9 @@ Manifest MakeManifest(const Module& module, const ParameterPlacement& placement,
   manifest.schedule = module.schedule.name;
   manifest.optimizer = module.training.optimizer;
   manifest.ranks = shape.ranks;
+  manifest.precision = module.precision == DType::kBFloat16  ? "bf16"
+                       : module.precision == DType::kFloat16 ? "fp16"
+                                                             : "fp32";
   manifest.virtual_stages = shape.virtual_stages;
   manifest.microbatches = shape.microbatches;
   manifest.microbatch_size = module.microbatch_size;

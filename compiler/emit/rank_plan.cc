@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/emit/attribute_proto.h"
+#include "compiler/ir/once_a_step.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/status.h"
 
@@ -196,6 +197,7 @@ class Writer {
       Attributes attributes = node->attributes;
       instruction.set_eval_only(attributes.Int(kEvalOnly) != 0);
       attributes.Erase(kEvalOnly);
+      instruction.set_once_a_step(RunsOnceAStep(memory_, *node));
       AddAttributes(attributes, instruction);
       for (const Value* value : node->inputs()) instruction.add_inputs(TensorOf(value));
       for (const Value* value : node->outputs()) instruction.add_outputs(TensorOf(value));

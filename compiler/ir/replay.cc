@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/once_a_step.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -50,12 +51,14 @@ struct Access {
   const std::vector<int>* slots = nullptr;  // by microbatch; null: the same place for all
   bool feed = false;                        // an input of the model, there when it is first read
   bool keeps = false;                       // its contents are the buffer's, whatever the microbatch
+  bool once = false;                        // made in the first microbatch, for all
   bool may_write = true;
   Contents contents{nullptr, -1};  // what has to be there; of each microbatch unless it keeps
 };
 
 struct Instruction {
   const Node* node;
+  bool once = false;
   std::vector<Access> reads, writes;
 };
 
@@ -86,7 +89,9 @@ class Machine {
     auto program = programs_.find({action.kind, stage});
     if (program == programs_.end())
       return absl::InternalError(absl::StrCat("action ", ToString(action), " has no program"));
-    for (const Instruction& instruction : program->second) RETURN_IF_ERROR(RunNode(instruction, action));
+    for (const Instruction& instruction : program->second) {
+      if (!instruction.once || action.microbatch == 0) RETURN_IF_ERROR(RunNode(instruction, action));
+    }
     return action.kind == ActionKind::kNorm ? Exchange(MessageKind::kNorm, action) : absl::OkStatus();
   }
 
@@ -134,6 +139,7 @@ class Machine {
       access.slots = training_ ? &slot_class.train : &slot_class.eval;
     }
     access.keeps = Keeps(value);
+    access.once = IsOnceAStep(buffer);
     const Value* source = Source(value);
     access.feed = !access.keeps && source->kind() == ValueKind::kInput;
     access.contents = access.keeps ? Contents{nullptr, place.buffer} : Contents{source, -1};
@@ -141,7 +147,7 @@ class Machine {
   }
 
   Instruction Prepare(const Node& node) const {
-    Instruction instruction{&node};
+    Instruction instruction{&node, RunsOnceAStep(memory_, node)};
     for (const Value* value : node.inputs()) {
       if (value) instruction.reads.push_back(AccessTo(value));
     }
@@ -164,7 +170,7 @@ class Machine {
   }
 
   static Contents Wanted(const Access& access, int microbatch) {
-    return access.keeps ? access.contents : Contents{access.contents.value, microbatch};
+    return access.keeps ? access.contents : Contents{access.contents.value, access.once ? -1 : microbatch};
   }
 
   void Write(const Access& access, int microbatch) {

@@ -7,6 +7,7 @@
 #include "compiler/ops/costs.h"
 #include "compiler/ops/families.h"
 #include "compiler/ops/infer.h"
+#include "runtime/base/small_floats.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -74,6 +75,10 @@ InferredTypes InferFusedMatMul(const NodeSpec& spec) {
   const DType dtype = TypeOf(spec, 0).dtype;
   if (TypeOf(spec, 1).dtype != dtype)
     return BadOperands(spec, "both operands must have the same element type");
+  const DType result = static_cast<DType>(spec.attributes.Int("to", static_cast<int64_t>(dtype)));
+  if (result != dtype && (result != DType::kFloat32 || !IsSmallFloat(dtype))) {
+    return BadOperands(spec, absl::StrCat("the result of ", Name(dtype), " cannot be ", Name(result)));
+  }
   Shape a = Transposed(TypeOf(spec, 0).shape, spec.attributes.Int("trans_a") != 0);
   Shape b = Transposed(TypeOf(spec, 1).shape, spec.attributes.Int("trans_b") != 0);
   if (a.empty() || b.empty()) return BadOperands(spec, "an operand is a scalar, wanted rank 1 or more");
@@ -97,7 +102,7 @@ InferredTypes InferFusedMatMul(const NodeSpec& spec) {
   }
   if (!vector_a) out.push_back(a[a.size() - 2]);
   if (!vector_b) out.push_back(b[b.size() - 1]);
-  return std::vector<TensorType>{{dtype, out}};
+  return std::vector<TensorType>{{result, out}};
 }
 
 const OpInfo kRows[] = {

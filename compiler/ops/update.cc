@@ -54,6 +54,14 @@ InferredTypes InferGradientScale(const NodeSpec& spec) {
   return std::vector<TensorType>(3, {DType::kFloat64, {}});
 }
 
+// () -> (y)
+InferredTypes InferLossScale(const NodeSpec& spec) {
+  RETURN_IF_ERROR(CheckOperands(spec, 0, 0));
+  RETURN_IF_ERROR(CheckOutputs(spec, 1, 1));
+  if (!(spec.attributes.Float("divisor", 1) > 0)) return BadOperands(spec, "divisor must be above 0");
+  return std::vector<TensorType>{{DType::kFloat32, {}}};
+}
+
 InferredTypes InferPack(const NodeSpec& spec) {
   const int operands = spec.inputs.size();
   RETURN_IF_ERROR(CheckOperands(spec, operands, operands));
@@ -91,6 +99,7 @@ const OpInfo kRows[] = {
     {"Accumulate", kPipecDomain, PerOutputElement<1>, NoBatchAxis, Alias::kSameMemory, 0, InferAccumulate},
     {"SquaredNorm", kPipecDomain, PerInputElement<2>, NoBatchAxis, Alias::kNone, 0, InferSquaredNorm},
     {"GradientScale", kPipecDomain, nullptr, NoBatchAxis, Alias::kNone, 0, InferGradientScale},
+    {"LossScale", kPipecDomain, nullptr, NoBatchAxis, Alias::kNone, 0, InferLossScale},
     {"Pack", kPipecDomain, nullptr, NoBatchAxis, Alias::kNone, 0, InferPack},
     {"Sgd", kPipecDomain, PerInputElement<5>, NoBatchAxis, Alias::kSameMemory, 0, InferOptimizer<0>},
     {"Momentum", kPipecDomain, PerInputElement<7>, NoBatchAxis, Alias::kSameMemory, 0, InferOptimizer<1>},

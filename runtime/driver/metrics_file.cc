@@ -3,11 +3,18 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace pipec {
+namespace {
+
+// JSON has neither NaN nor infinity.
+std::string Number(double value) { return std::isfinite(value) ? absl::StrFormat("%.9g", value) : "null"; }
+
+}  // namespace
 
 absl::StatusOr<MetricsFile> MetricsFile::Open(const std::string& path) {
   MetricsFile metrics;
@@ -21,10 +28,14 @@ absl::StatusOr<MetricsFile> MetricsFile::Open(const std::string& path) {
 
 absl::Status MetricsFile::Write(const StepReport& report) {
   if (file_ == nullptr) return absl::OkStatus();
-  std::string line =
-      absl::StrFormat("{\"step\": %d, \"loss\": %.9g, \"lr\": %.9g", report.step, report.loss, report.lr);
+  std::string line = absl::StrFormat("{\"step\": %d, \"loss\": %s, \"lr\": %.9g", report.step,
+                                     Number(report.loss), report.lr);
   if (report.gradient_norm.has_value())
-    absl::StrAppendFormat(&line, ", \"grad_norm\": %.9g", *report.gradient_norm);
+    absl::StrAppend(&line, ", \"grad_norm\": ", Number(*report.gradient_norm));
+  if (report.loss_scale.has_value()) {
+    absl::StrAppendFormat(&line, ", \"loss_scale\": %.9g, \"skipped_steps\": %d", *report.loss_scale,
+                          report.skipped_steps);
+  }
   line += "}\n";
   if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size()) {
     const int error = errno;

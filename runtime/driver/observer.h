@@ -15,6 +15,11 @@ struct StepReport {
   double loss = 0;
   double lr = 0;
   std::optional<double> gradient_norm;
+  // Only where gradients are float16: what they were multiplied by in this step, and the steps so far that
+  // updated nothing, as gradients overflowed. `skipped`: this is one of them; loss and norm may not be finite.
+  std::optional<double> loss_scale;
+  int64_t skipped_steps = 0;
+  bool skipped = false;
   double samples_per_second = 0;  // of this step
 };
 

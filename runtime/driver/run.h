@@ -39,6 +39,7 @@ struct RunResult {
   std::string mode;  // train, infer
   int64_t steps = 0;
   std::optional<double> first_loss, last_loss;
+  int64_t skipped_steps = 0;  // float16 overflowed: they updated nothing
   std::vector<EvaluationReport> evaluations;
   int64_t samples = 0;
   double seconds = 0;                                 // of the steps, evaluation left out

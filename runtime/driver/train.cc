@@ -9,6 +9,7 @@
 #include "runtime/base/status.h"
 #include "runtime/driver/batches.h"
 #include "runtime/driver/evaluate.h"
+#include "runtime/driver/loss_scaler.h"
 #include "runtime/driver/metrics_file.h"
 
 namespace pipec {
@@ -30,7 +31,9 @@ class Trainer {
         hyperparameters_(WithDefaults(options.hyperparameters, session.manifest().optimizer)),
         batches_(data.samples(), session.manifest().batch(), options.shuffle, options.seed),
         samples_(session.manifest().batch()),
-        scalars_(session.manifest().microbatches) {}
+        scalars_(session.manifest().microbatches) {
+    if (session.manifest().precision == "fp16") scaler_.emplace();
+  }
 
   absl::Status Run() {
     RETURN_IF_ERROR(Prepare());
@@ -80,6 +83,8 @@ class Trainer {
       StepScalars& s = scalars_[m];
       s.seed = options_.seed;
       s.step = step;
+      s.updates = step - (scaler_ ? scaler_->skipped_steps() : 0);
+      s.loss_scale = scaler_ ? scaler_->scale() : 1;
       s.microbatch = static_cast<int64_t>(m);
       s.first_sample = s.microbatch * microbatch_size;
       s.valid_samples = microbatch_size;
@@ -102,11 +107,17 @@ class Trainer {
     ASSIGN_OR_RETURN(const StepResult done, session_.Run(StepKind::kTrain, data_, samples_, scalars_));
     ASSIGN_OR_RETURN(const std::optional<double> loss, session_.ReadScalar(&plan::RankPlan::loss));
     ASSIGN_OR_RETURN(const std::optional<double> norm, session_.ReadScalar(&plan::RankPlan::gradient_norm));
-    if (done.stopped) return NotFinite(step, done, loss, norm);
-    if (done.first.found && options_.executor.check_finite && done.first.origin) {
+    StepReport report;
+    if (scaler_) {
+      report.loss_scale = scaler_->scale();
+      scaler_->Update(done.stopped);
+      report.skipped = done.stopped;
+      report.skipped_steps = scaler_->skipped_steps();
+    }
+    if (done.stopped && (!scaler_ || scaler_->exhausted())) return NotFinite(step, done, loss, norm);
+    if (!report.skipped && done.first.found && options_.executor.check_finite && done.first.origin) {
       return NotFinite(step, done, loss, norm);
     }
-    StepReport report;
     report.step = step + 1;
     report.steps = steps_;
     report.loss = loss.value_or(0);
@@ -117,8 +128,11 @@ class Trainer {
     result_.seconds += seconds;
     result_.samples += static_cast<int64_t>(samples_.size());
     result_.steps = step + 1;
-    if (step == 0) result_.first_loss = report.loss;
-    result_.last_loss = report.loss;
+    if (report.skipped) ++result_.skipped_steps;
+    if (std::isfinite(report.loss)) {
+      if (!result_.first_loss.has_value()) result_.first_loss = report.loss;
+      result_.last_loss = report.loss;
+    }
     if (trace_ != nullptr) trace_->Add(session_, StepKind::kTrain, step + 1);
     return report;
   }
@@ -146,6 +160,8 @@ class Trainer {
         " in stage ", first.stage, ", node '", first.node, "' (", first.op, "), ",
         plan::ActionKind_Name(first.kind));
     if (first.microbatch >= 0) absl::StrAppend(&text, " of microbatch ", first.microbatch);
+    if (scaler_)
+      absl::StrAppend(&text, "; smaller loss scales did not help, the last was ", scaler_->scale());
     return absl::FailedPreconditionError(
         absl::StrCat(text, "; nothing was updated; try a smaller --lr, or --clip-norm"));
   }
@@ -172,6 +188,7 @@ class Trainer {
   std::vector<int64_t> samples_;
   std::vector<StepScalars> scalars_;
   std::vector<ParameterScalars> base_, now_;
+  std::optional<LossScaler> scaler_;  // where gradients are float16
 };
 
 }  // namespace

@@ -76,6 +76,7 @@ absl::Status Executor::RunProgram(StepKind kind, int index, const StepScalars& s
   for (int i = 0; i < count; ++i) {
     const PreparedInstruction& instruction = first[i];
     if (training && instruction.eval_only) continue;
+    if (instruction.once_a_step && action.microbatch() > 0) continue;
     void* const* operands = addresses + instruction.first_operand;
     absl::Status status = instruction.kernel->Launch(
         *stream_, KernelArguments{operands, operands + instruction.inputs, &scalars, workspace_});
@@ -98,6 +99,7 @@ absl::Status Executor::RunInstrumented(StepKind kind, int index, const StepScala
     const PreparedInstruction& instruction = program.instructions()[i];
     const plan::Instruction& planned = plan_.programs(action.program()).instructions(i);
     if (training && instruction.eval_only) continue;
+    if (instruction.once_a_step && action.microbatch() > 0) continue;
     void* const* operands = addresses + instruction.first_operand;
     bool nan_before = false, bad_before = false;
     const bool look = options_.check_finite && !(result->first.found && result->first.origin);

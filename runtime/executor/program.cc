@@ -33,6 +33,7 @@ absl::StatusOr<PreparedProgram> PreparedProgram::Prepare(const plan::RankPlan& r
     row.first_operand = static_cast<int>(operands.size());
     row.inputs = instruction.inputs_size();
     row.eval_only = instruction.eval_only();
+    row.once_a_step = instruction.once_a_step();
     operands.insert(operands.end(), instruction.inputs().begin(), instruction.inputs().end());
     for (int32_t output : instruction.outputs()) {
       operands.push_back(output);

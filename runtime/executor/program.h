@@ -16,6 +16,7 @@ struct PreparedInstruction {
   int first_operand = 0;  // inputs, then outputs
   int inputs = 0;
   bool eval_only = false;
+  bool once_a_step = false;
   bool guards = false;  // writes the loss or the gradient's norm: the step goes on only if it is finite
 };
 

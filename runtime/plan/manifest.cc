@@ -223,6 +223,7 @@ absl::StatusOr<ManifestFile> DescribeFile(const std::string& path, absl::string_
   ASSIGN_OR_RETURN(std::string hash, HashSlice(file, 0, file.bytes()));
   return ManifestFile{std::string(name), file.bytes(), std::move(hash)};
 }
+          {"precision", manifest.precision},
 
 std::string ToJson(const Manifest& manifest) {
   json object = FieldsOf(manifest);
@@ -271,6 +272,7 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
     if (!StaysInside(row.file) && !row.linked()) parameter.Fail("'file' leaves the plan");
     RETURN_IF_ERROR(parameter.Finish());
     manifest.parameters.push_back(std::move(row));
+  manifest.precision = fields.String("precision");
   }
   for (const json& item : fields.List("files")) {
     Fields file(item, "file");
@@ -278,6 +280,8 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
     if (!StaysInside(row.path)) file.Fail(absl::StrCat("'", row.path, "' leaves the plan"));
     RETURN_IF_ERROR(file.Finish());
     manifest.files.push_back(std::move(row));
+  if (manifest.precision != "fp32" && manifest.precision != "bf16" && manifest.precision != "fp16")
+    fields.Fail("'precision' is neither fp32, bf16 nor fp16");
   }
   for (const json& item : fields.List("links")) {
     Fields link(item, "link");

@@ -71,6 +71,7 @@ struct Manifest {
   int replicas = 1;
   std::string labels;  // the input that holds labels; "" if there is none
   std::vector<ManifestPort> inputs;
+  std::string precision = "fp32";  // what is computed in: fp32, bf16, fp16, whose gradients are scaled
   std::vector<ManifestPort> outputs;
   std::vector<ManifestCount> counts;  // of one microbatch a batch only
   std::vector<ManifestParameter> parameters;  // in the model's order

@@ -154,7 +154,13 @@ absl::Status CheckPrograms(const RankPlan& p) {
         if (tensor >= 0 && p.buffers(p.tensors(tensor).buffer()).kind() == plan::CONSTANT) {
           return bad("writes a constant");
         }
+        if (instruction.once_a_step() && tensor >= 0 &&
+            p.buffers(p.tensors(tensor).buffer()).slot_class() >= 0) {
+          return bad("runs once a step, but its result has a place for each microbatch");
+        }
       }
+      if (instruction.once_a_step() && program.kind() != plan::F)
+        return bad("runs once a step, which only instructions of F do");
     }
   }
   return absl::OkStatus();

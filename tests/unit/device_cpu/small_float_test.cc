@@ -1,6 +1,6 @@
 // float16 and bfloat16: every op computes in float32 and rounds its results once. Compared with the float32
 // kernel on the same values, rounded by the library of conversions, which shares nothing with the kernels'
-// own loops.
+// own loops. Products may add up in another order where the processor has them in 16 bits.
 #include <cmath>
 #include <limits>
 
@@ -41,14 +41,72 @@ class SmallFloatTest : public ::testing::TestWithParam<DType> {
     const Tensor& w = (*wanted)[k];
     EXPECT_EQ((*got)[k].bytes, Narrow(GetParam(), w.type.shape, Values(w)).bytes);
   }
+
+  // The same but for the last bit.
+  void ExpectNearlyRounded(const KernelCall& small, const KernelCall& wide) {
+    absl::StatusOr<std::vector<Tensor>> got = small.Run();
+    ASSERT_TRUE(got.ok()) << got.status();
+    const std::vector<double> values = Widened((*got)[0]), wanted = wide.Get(0);
+    const double half_a_bit = GetParam() == DType::kBFloat16 ? 0x1p-9 : 0x1p-12;
+    for (size_t i = 0; i < wanted.size(); ++i)
+      EXPECT_NEAR(values[i], wanted[i], half_a_bit * std::abs(wanted[i]) * 1.01 + 1e-5) << i;
+  }
 };
 
 TEST_P(SmallFloatTest, AProductIsRoundedOnce) {
-  const Tensor a = Draw({7, 33}, 1), b = Draw({33, 5}, 2);
+  const Tensor a = Draw({7, 500}, 1), b = Draw({500, 5}, 2);
   KernelCall small("MatMul", ""), wide("MatMul", "");
   small.In(a).In(b).Out(GetParam(), {7, 5});
   wide.In(Wide(a)).In(Wide(b)).Out(DType::kFloat32, {7, 5});
-  ExpectRounded(small, wide);
+  ExpectNearlyRounded(small, wide);
+}
+
+TEST_P(SmallFloatTest, AProductMayStayFloat32) {
+  const Tensor a = Draw({3, 500, 7}, 1), b = Draw({3, 5, 500}, 2);
+  KernelCall small("FusedMatMul", kHelpers), wide("FusedMatMul", kHelpers);
+  small.In(a).In(b).Out(DType::kFloat32, {3, 7, 5}).Attr("to", int64_t{1});
+  wide.In(Wide(a)).In(Wide(b)).Out(DType::kFloat32, {3, 7, 5});
+  for (KernelCall* call : {&small, &wide})
+    call->Attr("trans_a", int64_t{1}).Attr("trans_b", int64_t{1}).Attr("alpha", 0.5f);
+  ExpectNear(small.Get(0), wide.Get(0), 1e-5, "float32 result");
+}
+
+TEST_P(SmallFloatTest, GemmAddsBeforeItRounds) {
+  for (float beta : {1.0f, 0.5f}) {
+    for (const Shape& shape : {Shape{5}, Shape{7, 1}, Shape{7, 5}}) {
+      const Tensor a = Draw({7, 33}, 1), b = Draw({5, 33}, 2), c = Draw(shape, 3);
+      KernelCall small("Gemm", ""), wide("Gemm", "");
+      small.In(a).In(b).In(c).Out(GetParam(), {7, 5}).Attr("transB", int64_t{1}).Attr("beta", beta);
+      wide.In(Wide(a)).In(Wide(b)).In(Wide(c)).Out(DType::kFloat32, {7, 5});
+      wide.Attr("transB", int64_t{1}).Attr("beta", beta);
+      ExpectNearlyRounded(small, wide);
+    }
+  }
+}
+
+TEST_P(SmallFloatTest, ConvolutionsAndTheirGradients) {
+  const Shape x = {2, 6, 9, 8}, w = {4, 3, 3, 3}, y = {2, 4, 9, 8};
+  struct Case {
+    const char *op, *domain;
+    std::vector<Shape> inputs;
+    Shape output;
+  };
+  for (const Case& c : {Case{"Conv", "", {x, w, {4}}, y},
+                        {"ConvTranspose", "", {y, w}, x},
+                        {"ConvInputGrad", kHelpers, {y, w}, x},
+                        {"ConvWeightGrad", kHelpers, {y, x}, w}}) {
+    KernelCall small(c.op, c.domain), wide(c.op, c.domain);
+    for (size_t k = 0; k < c.inputs.size(); ++k) {
+      const Tensor operand = Draw(c.inputs[k], static_cast<int>(k));
+      small.In(operand), wide.In(Wide(operand));
+    }
+    small.Out(GetParam(), c.output), wide.Out(DType::kFloat32, c.output);
+    for (KernelCall* call : {&small, &wide}) {
+      call->Attr("pads", std::vector<int64_t>{1, 1, 1, 1}).Attr("group", int64_t{2});
+      if (*c.domain != 0) call->Attr("shape", std::vector<int64_t>(c.output.begin(), c.output.end()));
+    }
+    ExpectNearlyRounded(small, wide);
+  }
 }
 
 TEST_P(SmallFloatTest, OperandsOfOtherTypesStay) {

@@ -77,6 +77,25 @@ TEST(GradientScale, DividesByTheWeightAndClips) {
   EXPECT_THAT(fixed.Get(2), ElementsAre(1.5));
 }
 
+// Sums of gradients that were made with loss_scale / divisor = 8 in place of 1.
+TEST(GradientScale, TakesTheLossScaleBack) {
+  const DType f = DType::kFloat64;
+  KernelCall call("GradientScale", kHelpers);
+  call.In(Make(f, {}, {12})).In(Make(f, {}, {4})).In(Make(f, {}, {25 * 64})).Attr("divisor", 512.0f);
+  call.Out(f, {}).Out(f, {}).Out(f, {});
+  call.scalars.loss_scale = 4096;
+  EXPECT_THAT(call.Get(0), ElementsAre(0.25 / 8));
+  EXPECT_THAT(call.Get(1), ElementsAre(1.25));
+  EXPECT_THAT(call.Get(2), ElementsAre(3));
+  call.scalars.clip_norm = 0.5;
+  EXPECT_THAT(call.Get(0), ElementsAre(0.25 / 8 * (0.5 / (1.25 + 1e-6))));
+
+  KernelCall seed("LossScale", kHelpers);
+  seed.Attr("divisor", 512.0f).Out(DType::kFloat32, {});
+  seed.scalars.loss_scale = 4096;
+  EXPECT_THAT(seed.Get(0), ElementsAre(8));
+}
+
 TEST(Pack, LaysScalarsSideBySide) {
   const DType f = DType::kFloat64;
   EXPECT_THAT(KernelCall("Pack", kHelpers).In(Make(f, {}, {3})).In(Make(f, {}, {-1})).Out(f, {2}).Get(),
@@ -157,7 +176,7 @@ TEST(Optimizers, FollowPyTorchOverSteps) {
           for (const auto& values : got_state) call.In(Make(dtype, {n}, values));
           call.In(Make(DType::kFloat64, {}, {0.5})).Out(dtype, {n}).At(0);
           for (int k = 0; k < optimizer.states; ++k) call.Out(dtype, {n}).At(k + 2);
-          call.scalars.step = step;
+          call.scalars.updates = step;
           call.scalars.momentum = kMomentum;
           call.scalars.beta1 = kBeta1;
           call.scalars.beta2 = kBeta2;

@@ -110,6 +110,7 @@ std::vector<Case> Cases() {
        {sum, absent, sum, {kF64, {3}}},
        With({{"order", std::vector<int64_t>{3, 0, 1, 2}}}),
        {sum, sum, sum}},
+      {"LossScale", {}, With({{"divisor", 8.0f}}), {scalar}},
       {"Pack", {sum, sum}, {}, {{kF64, {2}}}},
       {"Sgd", {x, x, sum}, {}, {x}},
       {"Momentum", {x, x, x, sum}, {}, {x, x}},
@@ -186,12 +187,26 @@ TEST(Infer, RefusesWrongProducts) {
   EXPECT_FALSE(Infer({"FusedMatMul", {{kF32, {2, 3}}, {kF64, {3, 5}}}, {}, {{}}}).ok());
 }
 
+// Float32 is the result of 16-bit floats where it is asked for.
+TEST(Infer, ProductsThatStayFloat32) {
+  constexpr DType kBF16 = DType::kBFloat16;
+  const auto types = [](DType dtype, DType to) {
+    return Infer(
+        {"FusedMatMul", {{dtype, {2, 3}}, {dtype, {3, 5}}}, With({{"to", static_cast<int64_t>(to)}}), {{}}});
+  };
+  EXPECT_EQ(types(kBF16, kF32)->front(), (TensorType{kF32, {2, 5}}));
+  EXPECT_EQ(types(kBF16, kBF16)->front(), (TensorType{kBF16, {2, 5}}));
+  EXPECT_FALSE(types(kBF16, kF64).ok());
+  EXPECT_FALSE(types(kF64, kF32).ok());
+}
+
 TEST(Infer, RefusesWrongAttributes) {
   const TensorType x{kF32, {2, 3}};
   EXPECT_FALSE(Infer({"SoftmaxGrad", {x, x}, With({{"axis", int64_t{2}}}), {x}}).ok());
   EXPECT_FALSE(Infer({"Dropout", {x}, With({{"ratio", 1.0f}}), {x}}).ok());
   EXPECT_FALSE(
       Infer({"SoftmaxCrossEntropy", {x, {kI64, {2}}}, With({{"reduction", std::string("mean")}}), {x}}).ok());
+  EXPECT_FALSE(Infer({"LossScale", {}, With({{"divisor", 0.0f}}), {{kF32, {}}}}).ok());
   const TensorType sum{kF64, {}};
   EXPECT_FALSE(
       Infer({"GradientScale", {sum, {}, sum}, With({{"order", std::vector<int64_t>{1}}}), {sum, sum, sum}})

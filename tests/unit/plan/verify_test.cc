@@ -171,6 +171,16 @@ TEST(VerifyRankPlan, RefusesBrokenMessagesAndConstants) {
       {"never exchanged", [](RankPlan& p) { p.mutable_train(p.train_size() - 2)->clear_messages(); },
        "not exchanged"},
       {"constant's data", [](RankPlan& p) { p.mutable_constants(0)->set_data("12345"); }, "constant"},
+      {"once a step, with slots",
+       [](RankPlan& p) { p.mutable_programs(0)->mutable_instructions(0)->set_once_a_step(true); },
+       "a place for each microbatch"},
+      {"once a step, not forward",
+       [](RankPlan& p) {
+         for (auto& program : *p.mutable_programs()) {
+           if (program.kind() == plan::UPDATE) program.mutable_instructions(0)->set_once_a_step(true);
+         }
+       },
+       "which only instructions of F do"},
       {"written constant",
        [](RankPlan& p) {
          p.mutable_programs(0)->mutable_instructions(0)->set_outputs(0, p.constants(0).tensor());

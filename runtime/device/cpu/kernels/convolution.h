@@ -4,25 +4,28 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "runtime/base/small_floats.h"
 #include "runtime/device/cpu/kernels/convolution_loop.h"
 #include "runtime/device/device.h"
 
 namespace pipec::cpu {
 
+// What oneDNN convolves in.
+inline bool IsOneDnnFloat(DType dtype) { return dtype == DType::kFloat32 || IsSmallFloat(dtype); }
+
 // From the types of X, W and Y and the attributes, which are ONNX's.
 // InvalidArgument if they do not fit.
-absl::StatusOr<Convolution> ReadConvolution(const KernelSpec &spec,
-                                            const Shape &x, const Shape &w,
+absl::StatusOr<Convolution> ReadConvolution(const KernelSpec &spec, const Shape &x, const Shape &w,
                                             const Shape &y, bool transposed);
 
-// float32 by oneDNN: (X, W, bias?) -> (Y), no dimension of which is 0.
-absl::StatusOr<std::unique_ptr<Kernel>>
-MakeOneDnnConvolution(const Convolution &convolution, bool transposed,
-                      bool bias);
+// float32 by oneDNN, and 16-bit floats where the processor has them (else
+// Unimplemented): (X, W, bias?) -> (Y), no dimension of which is 0.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnConvolution(const Convolution &convolution, DType dtype,
+                                                              bool transposed, bool bias);
 
-// float32 by oneDNN: (dY, X) -> (dW) of a convolution that is not transposed,
+// The same: (dY, X) -> (dW) of a convolution that is not transposed,
 // or, with `dy` = 1, (X, dY) -> (dW).
-absl::StatusOr<std::unique_ptr<Kernel>>
-MakeOneDnnWeightGradient(const Convolution &convolution, int dy);
+absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnWeightGradient(const Convolution &convolution, DType dtype,
+                                                                 int dy);
 
-} // namespace pipec::cpu
+}  // namespace pipec::cpu

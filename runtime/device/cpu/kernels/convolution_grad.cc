@@ -81,8 +81,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareInputGrad(const KernelSpec& spec)
   ASSIGN_OR_RETURN(const Convolution forward,
                    ReadConvolution(spec, ResultShape(spec), w.shape, dy.shape, kTransposed));
   const Convolution c = Turned(forward);
-  if (dy.dtype == DType::kFloat32 && c.multiplications() > 0)
-    return MakeOneDnnConvolution(c, !kTransposed, /*bias=*/false);
+  if (IsOneDnnFloat(dy.dtype) && c.multiplications() > 0)
+    return MakeOneDnnConvolution(c, dy.dtype, !kTransposed, /*bias=*/false);
   return ForFloats(spec, dy.dtype, [=](auto zero) {
     using T = decltype(zero);
     return MakeKernel(0, [=](const KernelArguments& arguments) {
@@ -102,8 +102,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareWeightGrad(const KernelSpec& spec
                    ReadConvolution(spec, x.shape, ResultShape(spec), dy.shape, kTransposed));
   // W lies as if X, which has the windows of a transposed convolution, were its result.
   const Convolution c = kTransposed ? Turned(forward) : forward;
-  if (dy.dtype == DType::kFloat32 && c.multiplications() > 0)
-    return MakeOneDnnWeightGradient(c, kTransposed ? 1 : 0);
+  if (IsOneDnnFloat(dy.dtype) && c.multiplications() > 0)
+    return MakeOneDnnWeightGradient(c, dy.dtype, kTransposed ? 1 : 0);
   return ForFloats(spec, dy.dtype, [=](auto zero) {
     using T = decltype(zero);
     return MakeKernel(0, [=](const KernelArguments& arguments) {

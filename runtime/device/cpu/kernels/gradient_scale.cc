@@ -1,6 +1,7 @@
 // Pack (x...) -> (y): float64 scalars side by side.
 // GradientScale (loss_sum, loss_weight?, norms...) -> (scale, gradient_norm, loss): what all optimizer ops of
 // a step multiply their gradients by, and the step's two figures. norms are squared.
+// LossScale () -> (y): what the gradient of the loss starts with where gradients are float16.
 #include <cmath>
 #include <vector>
 
@@ -44,13 +45,15 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGradientScale(const KernelSpec& s
   for (int k = 0; k < 3; ++k) RETURN_IF_ERROR(CheckOutputElements(spec, k, DType::kFloat64, 1));
   ASSIGN_OR_RETURN(std::vector<Place> norms, FindNorms(spec));
   const bool has_weight = Has(spec, 1);
-  const double fixed_weight = spec.attributes.Float("weight", 1);
+  const double fixed_weight = spec.attributes.Float("weight", 1),
+               divisor = spec.attributes.Float("divisor", 0);
   return MakeKernel(0, [=, norms = std::move(norms)](const KernelArguments& arguments) {
     const double weight = has_weight ? *Input<double>(arguments, 1) : fixed_weight;
     double squares = 0;
     for (const Place& place : norms) squares += Input<double>(arguments, place.operand)[place.element];
-    const double norm = std::sqrt(squares) / std::abs(weight);
-    double scale = 1 / weight;
+    const double loss_scale = divisor > 0 ? arguments.scalars->loss_scale / divisor : 1;
+    const double norm = std::sqrt(squares) / std::abs(weight) / loss_scale;
+    double scale = 1 / weight / loss_scale;
     // As torch.nn.utils.clip_grad_norm_.
     if (const double limit = arguments.scalars->clip_norm; limit > 0) {
       const double clip = limit / (norm + 1e-6);
@@ -76,11 +79,23 @@ absl::StatusOr<std::unique_ptr<Kernel>> PreparePack(const KernelSpec& spec) {
   });
 }
 
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareLossScale(const KernelSpec& spec) {
+  RETURN_IF_ERROR(CheckOperands(spec, {0, 0}));
+  RETURN_IF_ERROR(CheckOutputElements(spec, 0, DType::kFloat32, 1));
+  const double divisor = spec.attributes.Float("divisor", 1);
+  if (!(divisor > 0)) return Invalid(spec, absl::StrCat("divisor is ", divisor, ", wanted more than 0"));
+  return MakeKernel(0, [divisor](const KernelArguments& arguments) {
+    *Output<float>(arguments, 0) = static_cast<float>(arguments.scalars->loss_scale / divisor);
+    return absl::OkStatus();
+  });
+}
+
 }  // namespace
 
 void RegisterGradientScaleKernels(KernelRegistry& registry) {
   registry.Add("GradientScale", kPipecDomain, PrepareGradientScale);
   registry.Add("Pack", kPipecDomain, PreparePack);
+  registry.Add("LossScale", kPipecDomain, PrepareLossScale);
 }
 
 }  // namespace pipec::cpu

@@ -1,7 +1,9 @@
-// MatMul (A, B) -> (Y), FusedMatMul (A, B) -> (Y) with transposition and factor, Gemm (A, B, C?) -> (Y).
+// MatMul (A, B) -> (Y), FusedMatMul (A, B) -> (Y) with transposition, factor and, of 16-bit floats, a float32
+// result, Gemm (A, B, C?) -> (Y).
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/small_floats.h"
 #include "runtime/base/status.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/matrix_product.h"
@@ -24,8 +26,13 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareFusedMatMul(const KernelSpec& spe
   ASSIGN_OR_RETURN(MatrixProduct product,
                    ProductOf(spec, spec.attributes.Int("trans_a") != 0, spec.attributes.Int("trans_b") != 0));
   product.alpha = spec.attributes.Float("alpha", 1);
+  product.result = static_cast<DType>(spec.attributes.Int("to", static_cast<int64_t>(product.dtype)));
+  if (product.result != product.dtype &&
+      (product.result != DType::kFloat32 || !IsSmallFloat(product.dtype))) {
+    return NoKernelFor(spec, product.result);
+  }
   const Shape shape = ResultShape(spec.inputs[0].type, spec.inputs[1].type, product);
-  RETURN_IF_ERROR(CheckOutput(spec, 0, {product.dtype, shape}));
+  RETURN_IF_ERROR(CheckOutput(spec, 0, {product.result, shape}));
   return MakeProduct(spec, product);
 }
 
@@ -112,6 +119,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGemm(const KernelSpec& spec) {
       return MakeGemm<int64_t>(std::move(kernel), c, beta);
     case DType::kUint32:
       return MakeGemm<uint32_t>(std::move(kernel), c, beta);
+    case DType::kBFloat16:
+    case DType::kFloat16:
+      if (beta != 1) return NoKernelFor(spec, product.dtype);
+      return MakeGemm<uint16_t>(std::move(kernel), c, 1);  // C is copied, as bits
     default:
       return MakeGemm<uint64_t>(std::move(kernel), c, beta);
   }

@@ -84,7 +84,7 @@ absl::StatusOr<MatrixProduct> ProductOf(const KernelSpec& spec, bool transpose_a
   if (a.dtype != b.dtype) return wrong("the element types differ");
   if (a.shape.empty() || b.shape.empty()) return wrong("a scalar is no matrix");
   MatrixProduct product;
-  product.dtype = a.dtype;
+  product.dtype = product.result = a.dtype;
   product.transpose_a = transpose_a && a.shape.size() > 1;
   product.transpose_b = transpose_b && b.shape.size() > 1;
   Shape a_shape = a.shape, b_shape = b.shape;
@@ -140,7 +140,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, Matr
     return MakeKernel(0, [](const KernelArguments&) { return absl::OkStatus(); });
   }
   if (product.k == 0) {
-    const int64_t bytes = product.batches() * product.m * product.n * SizeOf(product.dtype);
+    const int64_t bytes = product.batches() * product.m * product.n * SizeOf(product.result);
     return MakeKernel(0, [bytes](const KernelArguments& arguments) {
       std::memset(arguments.outputs[0], 0, bytes);
       return absl::OkStatus();
@@ -148,6 +148,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, Matr
   }
   switch (product.dtype) {
     case DType::kFloat32:
+    case DType::kBFloat16:
+    case DType::kFloat16:
       return MakeOneDnnProduct(product);
     case DType::kFloat64:
       return MakeLoopProduct<double>(product);

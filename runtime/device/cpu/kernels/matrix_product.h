@@ -14,8 +14,9 @@ namespace pipec::cpu {
 // transposed if so marked; Y lies row-major. An operand's batch axis of length 1 against a longer one is
 // repeated.
 struct MatrixProduct {
-  DType dtype = DType::kUndefined;
-  Shape a_batch, b_batch, y_batch;  // of the same rank
+  DType dtype = DType::kUndefined;   // of A and B
+  DType result = DType::kUndefined;  // of Y: the same, or float32 of 16-bit floats
+  Shape a_batch, b_batch, y_batch;   // of the same rank
   int64_t m = 1, k = 1, n = 1;
   bool transpose_a = false, transpose_b = false;
   float alpha = 1;
@@ -35,7 +36,8 @@ Shape ResultShape(const TensorType& a, const TensorType& b, const MatrixProduct&
 // neighbouring axes that broadcast alike are one.
 MatrixProduct Simplify(MatrixProduct product);
 
-// Kernels (A, B, ...) -> (Y) of a simplified product: oneDNN's for float32, loops for float64 and integers.
+// Kernels (A, B, ...) -> (Y) of a simplified product: oneDNN's for float32 and, where the processor has them
+// (else Unimplemented), for 16-bit floats; loops for float64 and integers.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnProduct(const MatrixProduct& product);
 absl::StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, MatrixProduct product);
 

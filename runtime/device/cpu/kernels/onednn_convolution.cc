@@ -1,4 +1,5 @@
-// Convolutions of float32 by oneDNN (developer guide, "Convolution"). The
+// Convolutions of float32, bfloat16 and float16, summed in float32, by oneDNN
+// (developer guide, "Convolution"). The
 // primitive chooses the layouts that it is fast in; operands and result are
 // reordered from and to ONNX's through the workspace where those differ.
 #include <array>
@@ -13,13 +14,20 @@ namespace {
 
 using Dims = dnnl::memory::dims;
 
-dnnl::memory::desc Any(const Dims &dims) {
-  return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
-}
-
 // Everything that describes one convolution to oneDNN.
 struct Description {
   Dims x, w, y, w_strides, stride, dilation, before, after;
+  DType dtype = DType::kFloat32;
+
+  dnnl::memory::desc Any(const Dims &dims) const {
+    return {dims, OneDnnType(dtype), dnnl::memory::format_tag::any};
+  }
+  dnnl::memory::desc Plain(const Dims &dims) const {
+    Dims strides(dims.size(), 1);
+    for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+    return {dims, OneDnnType(dtype), strides};
+  }
+  dnnl::memory::desc Weights() const { return {w, OneDnnType(dtype), w_strides}; }
 };
 
 Description Describe(const Convolution &c, bool transposed) {
@@ -50,14 +58,6 @@ Description Describe(const Convolution &c, bool transposed) {
   }
   return d;
 }
-
-dnnl::memory::desc Plain(const Dims &dims) {
-  Dims strides(dims.size(), 1);
-  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
-  return {dims, dnnl::memory::data_type::f32, strides};
-}
-
-dnnl::memory::desc Weights(const Description &d) { return {d.w, dnnl::memory::data_type::f32, d.w_strides}; }
 
 std::unique_ptr<Kernel> MakeReorder(const dnnl::memory::desc &from, const dnnl::memory::desc &to) {
   const dnnl::reorder::primitive_desc description(OneDnnEngine(), from, OneDnnEngine(), to,
@@ -126,58 +126,63 @@ class ReorderedConvolution : public Kernel {
 
 // Primitive: dnnl::convolution_forward or dnnl::deconvolution_forward.
 template <typename Primitive>
-std::unique_ptr<Kernel> Make(const Description &d, dnnl::algorithm algorithm, bool bias) {
+absl::StatusOr<std::unique_ptr<Kernel>> Make(const Description &d, dnnl::algorithm algorithm, bool bias) {
   const Dims channels = {d.y[1]};
   const auto kind = dnnl::prop_kind::forward_inference;
   using Operation = typename Primitive::desc;
-  const Operation operation = bias ? Operation(kind, algorithm, Any(d.x), Any(d.w), Plain(channels), Any(d.y),
-                                               d.stride, d.dilation, d.before, d.after)
-                                   : Operation(kind, algorithm, Any(d.x), Any(d.w), Any(d.y), d.stride,
+  const Operation operation = bias ? Operation(kind, algorithm, d.Any(d.x), d.Any(d.w), d.Plain(channels),
+                                               d.Any(d.y), d.stride, d.dilation, d.before, d.after)
+                                   : Operation(kind, algorithm, d.Any(d.x), d.Any(d.w), d.Any(d.y), d.stride,
                                                d.dilation, d.before, d.after);
   const typename Primitive::primitive_desc description(operation, OneDnnAttributes(), OneDnnEngine());
+  RETURN_IF_ERROR(CheckImplementation(d.dtype, description.impl_info_str()));
   std::vector<OneDnnArgument> arguments = {{DNNL_ARG_SRC, false, 0, description.src_desc()},
                                            {DNNL_ARG_WEIGHTS, false, 1, description.weights_desc()},
                                            {DNNL_ARG_DST, true, 0, description.dst_desc()}};
   if (bias) arguments.push_back({DNNL_ARG_BIAS, false, 2, description.bias_desc()});
   return std::make_unique<ReorderedConvolution>(
       MakeOneDnnKernel(Primitive(description), description.scratchpad_desc(), std::move(arguments)),
-      Layouts{Plain(d.x), description.src_desc()}, Layouts{Weights(d), description.weights_desc()},
-      Layouts{Plain(d.y), description.dst_desc()}, bias);
+      Layouts{d.Plain(d.x), description.src_desc()}, Layouts{d.Weights(), description.weights_desc()},
+      Layouts{d.Plain(d.y), description.dst_desc()}, bias);
 }
 
 // Operands `dy` and 1 - dy are dY and X.
-std::unique_ptr<Kernel> MakeWeightGradient(const Description &d, int dy) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeWeightGradient(const Description &d, int dy) {
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const dnnl::convolution_forward::primitive_desc forward(
-      {dnnl::prop_kind::forward_training, algorithm, Any(d.x), Any(d.w), Any(d.y), d.stride, d.dilation,
+      {dnnl::prop_kind::forward_training, algorithm, d.Any(d.x), d.Any(d.w), d.Any(d.y), d.stride, d.dilation,
        d.before, d.after},
       OneDnnAttributes(), OneDnnEngine());
   const dnnl::convolution_backward_weights::primitive_desc description(
-      {algorithm, Any(d.x), Any(d.w), Any(d.y), d.stride, d.dilation, d.before, d.after}, OneDnnAttributes(),
-      OneDnnEngine(), forward);
-  const Layouts of_dy{Plain(d.y), description.diff_dst_desc()}, of_x{Plain(d.x), description.src_desc()};
+      {algorithm, d.Any(d.x), d.Any(d.w), d.Any(d.y), d.stride, d.dilation, d.before, d.after},
+      OneDnnAttributes(), OneDnnEngine(), forward);
+  RETURN_IF_ERROR(CheckImplementation(d.dtype, description.impl_info_str()));
+  const Layouts of_dy{d.Plain(d.y), description.diff_dst_desc()}, of_x{d.Plain(d.x), description.src_desc()};
   return std::make_unique<ReorderedConvolution>(
       MakeOneDnnKernel(dnnl::convolution_backward_weights(description), description.scratchpad_desc(),
                        {{DNNL_ARG_DIFF_DST, false, dy, description.diff_dst_desc()},
                         {DNNL_ARG_SRC, false, 1 - dy, description.src_desc()},
                         {DNNL_ARG_DIFF_WEIGHTS, true, 0, description.diff_weights_desc()}}),
-      dy == 0 ? of_dy : of_x, dy == 0 ? of_x : of_dy, Layouts{Weights(d), description.diff_weights_desc()},
+      dy == 0 ? of_dy : of_x, dy == 0 ? of_x : of_dy, Layouts{d.Weights(), description.diff_weights_desc()},
       false);
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnConvolution(const Convolution &convolution, bool transposed,
-                                                              bool bias) {
-  const Description d = Describe(convolution, transposed);
-  return CatchOneDnn([&]() -> std::unique_ptr<Kernel> {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnConvolution(const Convolution &convolution, DType dtype,
+                                                              bool transposed, bool bias) {
+  Description d = Describe(convolution, transposed);
+  d.dtype = dtype;
+  return CatchOneDnn([&]() -> absl::StatusOr<std::unique_ptr<Kernel>> {
     if (transposed) return Make<dnnl::deconvolution_forward>(d, dnnl::algorithm::deconvolution_direct, bias);
     return Make<dnnl::convolution_forward>(d, dnnl::algorithm::convolution_direct, bias);
   });
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnWeightGradient(const Convolution &convolution, int dy) {
-  const Description d = Describe(convolution, /*transposed=*/false);
+absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnWeightGradient(const Convolution &convolution, DType dtype,
+                                                                 int dy) {
+  Description d = Describe(convolution, /*transposed=*/false);
+  d.dtype = dtype;
   return CatchOneDnn([&] { return MakeWeightGradient(d, dy); });
 }
 

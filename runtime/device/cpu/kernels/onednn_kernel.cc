@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
+
 namespace pipec::cpu {
 namespace {
 
@@ -60,6 +62,17 @@ dnnl::engine& OneDnnEngine() {
 std::mutex& OneDnnCreation() {
   static auto* const mutex = new std::mutex;
   return *mutex;
+}
+
+dnnl::memory::data_type OneDnnType(DType dtype) {
+  return dtype == DType::kBFloat16  ? dnnl::memory::data_type::bf16
+         : dtype == DType::kFloat16 ? dnnl::memory::data_type::f16
+                                    : dnnl::memory::data_type::f32;
+}
+
+absl::Status CheckImplementation(DType dtype, absl::string_view implementation) {
+  if (dtype == DType::kFloat32 || !absl::StrContains(implementation, "ref")) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat("oneDNN has only reference loops for ", Name(dtype)));
 }
 
 dnnl::primitive_attr OneDnnAttributes() {

@@ -15,6 +15,13 @@ namespace pipec::cpu {
 
 dnnl::engine& OneDnnEngine();
 
+// Of float32, bfloat16 and float16.
+dnnl::memory::data_type OneDnnType(DType dtype);
+
+// Whether an implementation (primitive_desc::impl_info_str) is worth it. Unimplemented where the processor has
+// none for 16-bit floats: float32 is faster than oneDNN's reference loops.
+absl::Status CheckImplementation(DType dtype, absl::string_view implementation);
+
 // Attributes under which a primitive takes its scratchpad from the rank's workspace.
 dnnl::primitive_attr OneDnnAttributes();
 

@@ -54,7 +54,7 @@ struct Adam {
         beta2(static_cast<T>(step.beta2)),
         from_square(static_cast<T>(1 - step.beta2)),
         eps(static_cast<T>(step.eps)) {
-    const double steps = static_cast<double>(step.step + 1);
+    const double steps = static_cast<double>(step.updates + 1);
     size = static_cast<T>(own.lr / (1 - std::pow(step.beta1, steps)));
     root = static_cast<T>(std::sqrt(1 - std::pow(step.beta2, steps)));
   }
