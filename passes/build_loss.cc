@@ -5,6 +5,8 @@
 //   weight)
 //                             CountCorrect and its sums, for evaluation only (attribute eval_only)
 //
+//   --loss=output:a*0.5,b ->  loss = Add(Mul(a, 0.5), b), of outputs made anywhere
+//
 // Sums, not means, are accumulated where the weight of a microbatch is known, so that loss and gradient are
 // those of the whole batch whatever M is. A scalar output of the model is taken as it is; where it is the
 // mean that import spells as Div(sum, weight), sum and weight are taken instead. Else each microbatch counts
@@ -18,6 +20,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/onnx/bind_input.h"
+#include "passes/loss_terms.h"
 #include "passes/passes.h"
 #include "passes/sample_mixing.h"
 #include "runtime/base/status.h"
@@ -28,9 +32,9 @@ namespace {
 constexpr absl::string_view kOutputPrefix = "output:";
 
 struct Loss {
-  const Value* output = nullptr;  // of the model
-  Value* sum = nullptr;           // of the microbatch; one element
-  Value* weight = nullptr;        // what `sum` is to be divided by; null: counts 1
+  std::vector<const Value*> outputs;  // of the model
+  Value* sum = nullptr;               // of the microbatch; one element
+  Value* weight = nullptr;            // what `sum` is to be divided by; null: counts 1
   // Class losses only: what a prediction is the argmax of, its labels, and the helper node's attributes.
   Value* scores = nullptr;
   Value* labels = nullptr;
@@ -48,43 +52,22 @@ std::string ListOutputs(const Graph& graph) {
 
 bool IsScalar(const Value& value) { return IsFloat(value.type.dtype) && value.type.elements() == 1; }
 
-// What `value` is another view of.
-const Value* Behind(const Value* value) {
-  const auto is_view = [](const Node& node) {
-    return node.Is("Identity") || node.Is("Reshape") || node.Is("Squeeze") || node.Is("Unsqueeze") ||
-           node.Is("Flatten");
-  };
-  while (value->producer() && is_view(*value->producer())) value = value->producer()->input(0);
-  return value;
+absl::Status CheckScalar(const Value& output) {
+  if (IsScalar(output)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "output '", output.name(), "' is ", ToString(output.type), ", but a loss is a float of one element; ",
+      "--loss=cross-entropy, mse or bce make one from an output, --loss=output:NAME takes another output"));
 }
 
-const Node* ClassLoss(const Value* sum) {
-  const Node* node = sum ? sum->producer() : nullptr;
-  const bool is_class_loss =
-      node && sum->output_index() == 0 &&
-      (node->Is("SoftmaxCrossEntropy", kPipecDomain) || node->Is("NegativeLogLikelihood", kPipecDomain)) &&
-      node->attributes.String("reduction", "sum") == "sum";
-  return is_class_loss ? node : nullptr;
-}
-
-// A loss that the model computes itself.
-absl::StatusOr<Loss> OwnLoss(Value* output) {
-  if (!IsScalar(*output)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "output '", output->name(), "' is ", ToString(output->type),
-        ", but a loss is a float of one element; ",
-        "--loss=cross-entropy, mse or bce make one from an output, --loss=output:NAME takes another output"));
-  }
-  Loss loss{.output = output, .sum = output};
-  const Value* behind = Behind(output);
-  const Node* helper = ClassLoss(behind);
-  if (const Node* div = behind->producer(); div && div->Is("Div")) {
-    const Node* divided = ClassLoss(div->input(0));
-    if (divided && div->input(1) == divided->output(1)) {
-      helper = divided;
-      loss.sum = helper->output(0);
-      loss.weight = helper->output(1);
-    }
+// A loss that the model computes itself: `total` is made of its `outputs`.
+absl::StatusOr<Loss> OwnLoss(Graph& graph, std::vector<const Value*> outputs, Value* total) {
+  Loss loss{.outputs = std::move(outputs), .sum = total};
+  ASSIGN_OR_RETURN(const WeightedSum apart, TakeApart(graph, total));
+  const Node* helper = ClassLossOf(Behind(total));
+  if (apart.sum) {
+    helper = apart.class_loss;
+    loss.sum = apart.sum;
+    loss.weight = apart.weight;
   }
   if (helper) {
     loss.scores = helper->input(0);
@@ -93,6 +76,49 @@ absl::StatusOr<Loss> OwnLoss(Value* output) {
     loss.ignores_padding = Behind(loss.sum) == helper->output(0);
   }
   return loss;
+}
+
+absl::Status Refuse(const RefusedOutput& output) {
+  return absl::UnimplementedError(absl::StrCat("output '", output.name,
+                                               "' would be the loss, or what it is made of, but ", output.why,
+                                               "; --loss=output:NAME takes another output"));
+}
+
+// One element, as the scalar it is.
+Value* AsScalar(Graph& graph, Value* x) {
+  if (x->type.shape.empty()) return x;
+  return graph.AddNode({.op = "Squeeze", .inputs = {x}, .outputs = {{x->type.dtype, {}}}})->output(0);
+}
+
+// The outputs that --loss names, weighted and added up in that order.
+absl::StatusOr<Loss> NamedOutputs(Module& module, absl::string_view text) {
+  Graph& graph = module.graph;
+  ASSIGN_OR_RETURN(const std::vector<LossOutput> named, ParseLossOutputs(text));
+  std::vector<const Value*> outputs;
+  Value* total = nullptr;
+  for (const LossOutput& wanted : named) {
+    auto it = std::find_if(graph.outputs.begin(), graph.outputs.end(),
+                           [&](Value* v) { return v->name() == wanted.name; });
+    if (it == graph.outputs.end()) {
+      for (const RefusedOutput& refused : module.refused_outputs) {
+        if (refused.name == wanted.name) return Refuse(refused);
+      }
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--loss=", kOutputPrefix, text, " names no output of the model, which has ", ListOutputs(graph)));
+    }
+    RETURN_IF_ERROR(CheckScalar(**it));
+    outputs.push_back(*it);
+    Value* part = AsScalar(graph, *it);
+    if (total && part->type != total->type) {
+      return absl::InvalidArgumentError(absl::StrCat("--loss: outputs '", named[0].name, "' and '",
+                                                     wanted.name, "' are ", Name(total->type.dtype), " and ",
+                                                     Name(part->type.dtype), ", which do not add up"));
+    }
+    part = Scaled(graph, part, wanted.weight);
+    total = total ? graph.AddNode({.op = "Add", .inputs = {total, part}, .outputs = {part->type}})->output(0)
+                  : part;
+  }
+  return OwnLoss(graph, std::move(outputs), total);
 }
 
 // The value of this type that the loss compares with: the new input, seen with merged axes if need be.
@@ -126,12 +152,25 @@ absl::StatusOr<Value*> AddLabels(Module& module, const Value& output, const Tens
   return rows;
 }
 
-Node* AddLossNode(Graph& graph, absl::string_view op, Value* output, Value* labels, Attributes attributes,
+// The table that --class-weights names; null without one.
+absl::StatusOr<Value*> ClassWeights(Graph& graph, const std::string& path, DType dtype, int64_t classes) {
+  if (path.empty()) return nullptr;
+  const TensorType type{dtype, {classes}};
+  absl::StatusOr<std::string> bytes = BoundContents(path, type);
+  if (!bytes.ok()) {
+    return absl::Status(bytes.status().code(), absl::StrCat("--class-weights: ", bytes.status().message()));
+  }
+  return graph.AddConstant("class_weights", type, *std::move(bytes));
+}
+
+// Absent operands at the end are left out.
+Node* AddLossNode(Graph& graph, absl::string_view op, std::vector<Value*> operands, Attributes attributes,
                   std::vector<TensorType> types) {
+  if (!operands.back()) operands.pop_back();
   return graph.AddNode({.op = std::string(op),
                         .domain = kPipecDomain,
                         .name = "loss",
-                        .inputs = {output, labels},
+                        .inputs = std::move(operands),
                         .attributes = std::move(attributes),
                         .outputs = std::move(types)});
 }
@@ -155,14 +194,16 @@ absl::StatusOr<Loss> CrossEntropy(Module& module, Value* output, const CompileOp
   const int batch_axis = output->batch_axis == axis ? -1 : output->batch_axis;
   ASSIGN_OR_RETURN(Value * labels, AddLabels(module, *output, type, batch_axis));
   Loss loss{
-      .output = output, .scores = output, .labels = labels, .attributes = SamplesOf(module, batch_axis)};
+      .outputs = {output}, .scores = output, .labels = labels, .attributes = SamplesOf(module, batch_axis)};
+  ASSIGN_OR_RETURN(Value * weights, ClassWeights(module.graph, options.class_weights, output->type.dtype,
+                                                 output->type.shape[axis]));
   loss.attributes.Set("axis", int64_t{axis});
   loss.attributes.Set("reduction", std::string("sum"));
   loss.attributes.Set("ignore_index", options.ignore_index);
   loss.attributes.Set("label_smoothing", static_cast<float>(options.label_smoothing));
   const DType dtype = output->type.dtype;
-  const Node* node = AddLossNode(module.graph, "SoftmaxCrossEntropy", output, labels, loss.attributes,
-                                 {{dtype, {}}, {dtype, {}}, {dtype, type.shape}});
+  const Node* node = AddLossNode(module.graph, "SoftmaxCrossEntropy", {output, labels, weights},
+                                 loss.attributes, {{dtype, {}}, {dtype, {}}, {dtype, type.shape}});
   loss.sum = node->output(0);
   loss.weight = node->output(1);
   return loss;
@@ -176,14 +217,8 @@ absl::StatusOr<Loss> ElementLoss(Module& module, absl::string_view op, Value* ou
   if (before_sigmoid && output->producer() && output->producer()->Is("Sigmoid"))
     output = output->producer()->input(0);
   const Node* node =
-      AddLossNode(module.graph, op, output, labels, SamplesOf(module, named->batch_axis), {scalar, scalar});
-  return Loss{.output = named, .sum = node->output(0), .weight = node->output(1)};
-}
-
-absl::Status Refuse(const RefusedOutput& output) {
-  return absl::UnimplementedError(absl::StrCat("output '", output.name,
-                                               "' would be the loss, or what it is made of, but ", output.why,
-                                               "; --loss=output:NAME takes another output"));
+      AddLossNode(module.graph, op, {output, labels}, SamplesOf(module, named->batch_axis), {scalar, scalar});
+  return Loss{.outputs = {named}, .sum = node->output(0), .weight = node->output(1)};
 }
 
 // Whether the first float output (or null), or with --loss=auto the first scalar (or null), would be chosen
@@ -205,17 +240,8 @@ absl::Status CheckNotRefused(const Module& module, bool is_auto, const Value* ou
 absl::StatusOr<Loss> ChooseLoss(Module& module, const CompileOptions& options) {
   Graph& graph = module.graph;
   const std::string& wanted = options.loss;
-  if (absl::StartsWith(wanted, kOutputPrefix)) {
-    const std::string name = wanted.substr(kOutputPrefix.size());
-    auto it =
-        std::find_if(graph.outputs.begin(), graph.outputs.end(), [&](Value* v) { return v->name() == name; });
-    if (it != graph.outputs.end()) return OwnLoss(*it);
-    for (const RefusedOutput& refused : module.refused_outputs) {
-      if (refused.name == name) return Refuse(refused);
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("--loss=", wanted, " names no output of the model, which has ", ListOutputs(graph)));
-  }
+  if (absl::StartsWith(wanted, kOutputPrefix))
+    return NamedOutputs(module, absl::string_view(wanted).substr(kOutputPrefix.size()));
   Value* output = nullptr;
   Value* scalar = nullptr;
   for (Value* value : graph.outputs) {
@@ -229,7 +255,7 @@ absl::StatusOr<Loss> ChooseLoss(Module& module, const CompileOptions& options) {
   }
   if (wanted == "auto" && scalar) {
     module.notes.push_back(absl::StrCat("loss: output '", scalar->name(), "' (--loss)"));
-    return OwnLoss(scalar);
+    return OwnLoss(graph, {scalar}, scalar);
   }
   const std::string kind = wanted == "auto" ? "cross-entropy" : wanted;
   module.notes.push_back(
@@ -258,9 +284,7 @@ bool DependsOnParameter(const Value* value) {
 // The sum of `x` (one element) over the microbatches of a step.
 Value* AddSum(Graph& graph, absl::string_view name, DType dtype, Value* x, bool eval_only) {
   const TensorType type{dtype, {}};
-  if (!x->type.shape.empty()) {
-    x = graph.AddNode({.op = "Squeeze", .inputs = {x}, .outputs = {{x->type.dtype, {}}}})->output(0);
-  }
+  x = AsScalar(graph, x);
   Value* sum = graph.AddValue(ValueKind::kAccumulator, name, type);
   Node* node = graph.AddNode({.op = "Accumulate",
                               .domain = kPipecDomain,
@@ -279,8 +303,7 @@ void CountCorrect(Graph& graph, const Loss& loss, Training& training) {
                               .inputs = {loss.scores, loss.labels},
                               .outputs = {{DType::kInt64, {}}, {DType::kInt64, {}}}});
   node->attributes.Set("axis", loss.attributes.Int("axis", 1));
-  node->attributes.Set("ignore_index", loss.attributes.Int("ignore_index", -100));
-  for (const char* name : {"batch_axis", "samples"}) {
+  for (const char* name : {"ignore_index", "batch_axis", "samples"}) {
     if (loss.attributes.Has(name)) node->attributes.Set(name, loss.attributes.Int(name));
   }
   node->attributes.Set("eval_only", int64_t{1});
@@ -292,7 +315,7 @@ void SayHowMicrobatchesAddUp(Module& module, const Loss& loss, bool is_sum) {
   Training& training = module.training;
   training.loss_is_sum = is_sum;
   if (is_sum) {
-    module.notes.push_back(absl::StrCat("the loss '", loss.output->name(),
+    module.notes.push_back(absl::StrCat("the loss '", loss.outputs[0]->name(),
                                         "' is a sum over samples, so the batch's is the sum"));
   }
   training.loss_of_whole_microbatches = !(is_sum && loss.ignores_padding);
@@ -324,6 +347,11 @@ absl::StatusOr<bool> BuildLoss(Module& module, const PassContext& context) {
         absl::StrCat("--label-smoothing=", context.options.label_smoothing,
                      " goes with --loss=cross-entropy only, the loss is another"));
   }
+  if (!context.options.class_weights.empty() && !(loss.labels && loss.labels->name() == "labels")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--class-weights=", context.options.class_weights,
+                     " goes with --loss=cross-entropy only, the loss is another"));
+  }
   if (!DependsOnParameter(loss.sum)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the loss '", loss.sum->name(), "' depends on no parameter of the model, so nothing could learn; ",
@@ -337,7 +365,9 @@ absl::StatusOr<bool> BuildLoss(Module& module, const PassContext& context) {
   graph.outputs.clear();
   std::vector<std::string> dropped;
   for (const Value* output : outputs) {
-    if (output->uses().empty() && output != loss.output) dropped.push_back(output->name());
+    if (output->uses().empty() &&
+        std::find(loss.outputs.begin(), loss.outputs.end(), output) == loss.outputs.end())
+      dropped.push_back(output->name());
   }
   EraseDead(graph, training);
   const absl::StatusOr<SampleMixing> mixing = FindSampleMixing(module, loss.sum);

@@ -14,6 +14,12 @@ namespace pipec {
 // Which stages run their forward nodes again for the backward pass: those that do not fit their memory otherwise, if auto.
 enum class Recompute : uint8_t { kNone, kAll, kAuto };
 
+// --lora: weights whose name the expression finds learn as a product of this rank.
+struct LoraTarget {
+  std::string regex;
+  int64_t rank = 0;
+};
+
 // What the user asked for, after the flags were checked for form. Defaults are cli.md's.
 struct CompileOptions {
   Mode mode = Mode::kTrain;
@@ -22,13 +28,15 @@ struct CompileOptions {
   std::string schedule = "1f1b";
   int microbatches = 32;
   int replicas = 1;
-  std::string loss = "auto";     // auto, output:NAME, cross-entropy, mse, bce
+  std::string loss = "auto";     // auto, output:NAME[*WEIGHT],..., cross-entropy, mse, bce
   double label_smoothing = 0;
   int64_t ignore_index = -100;
+  std::string class_weights;     // an .npy file; "": none
   std::string optimizer = "adamw";
   DType precision = DType::kFloat32;  // what ops compute in: float32, bfloat16 or float16
   std::string train_regex;       // "" : all float parameters
   std::string freeze_regex;
+  std::vector<LoraTarget> lora;
   Recompute recompute = Recompute::kAuto;
   Cluster cluster;               // devices, memory limits, links
   std::vector<std::string> cut;  // names of values to cut at; empty: the partitioner decides

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/mixing.h"
 #include "passes/evaluate.h"
+#include "passes/loss_terms.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -104,7 +105,11 @@ absl::StatusOr<Content> Combine(const Node& node, const std::vector<Content>& in
   if (node.Is("Div")) {
     // The mean that import spells as sum / weight.
     const Node* losses = node.input(0)->producer();
-    if (losses && IsSumOfLosses(*losses) && node.input(1) == losses->output(1)) return Content::kMean;
+    if (losses && IsSumOfLosses(*losses) && node.input(1) == losses->output(1)) {
+      if (!ClassLossOf(node.input(0)) || !WeightDependsOnLabels(*losses)) return Content::kMean;
+      return Refuse(
+          node, "divides by a weight that the labels of the whole batch decide, and other losses with it");
+    }
     if (!IsReduced(inputs[0]) || inputs[1] != Content::kFixed) return not_linear;
     if (content == Content::kMean) return content;
     ASSIGN_OR_RETURN(const bool is_mean, CountsSamples(*node.input(1), *node.input(0), module));

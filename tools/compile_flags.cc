@@ -5,10 +5,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "compiler/cost/cluster.h"
 #include "compiler/onnx/import.h"
 #include "compiler/schedule/schedule.h"
 #include "passes/evaluate.h"
+#include "passes/loss_terms.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -37,9 +39,22 @@ absl::Status CheckLoss(absl::string_view text) {
   for (const char* known : {"auto", "cross-entropy", "mse", "bce"}) {
     if (text == known) return absl::OkStatus();
   }
-  if (absl::StartsWith(text, "output:") && text.size() > 7) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", text, "' is not known; valid are auto, output:NAME, cross-entropy, mse, bce"));
+  if (absl::ConsumePrefix(&text, "output:")) return ParseLossOutputs(text).status();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", text, "' is not known; valid are auto, output:NAME[*WEIGHT],..., cross-entropy, mse, bce"));
+}
+
+absl::Status AddLora(absl::string_view text, std::vector<LoraTarget>* targets) {
+  const size_t colon = text.rfind(':');
+  LoraTarget target;
+  if (colon == absl::string_view::npos || colon == 0 ||
+      !absl::SimpleAtoi(text.substr(colon + 1), &target.rank) || target.rank < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is not REGEX:RANK with a rank of 1 or more"));
+  }
+  target.regex = std::string(text.substr(0, colon));
+  targets->push_back(std::move(target));
+  return absl::OkStatus();
 }
 
 // The divisor of `number` that is nearest to `wanted`.
@@ -79,9 +94,11 @@ void CompileFlags::AddTo(FlagTable& table) {
   table.Group("Training");
   table.Add(
       {.name = "loss",
-       .value = "auto|output:NAME|cross-entropy|mse|bce",
+       .value = "auto|output:NAME[*WEIGHT],...|cross-entropy|mse|bce",
        .default_text = loss_,
-       .help = "auto: a scalar output is the loss, else cross-entropy over the last axis against labels",
+       .help =
+           "auto: a scalar output is the loss, else cross-entropy over the last axis against labels; several "
+           "outputs add up, each times its weight",
        .choices = {"auto", "cross-entropy", "mse", "bce"},
        .parse = [this](absl::string_view text) {
          loss_ = std::string(text);
@@ -91,15 +108,24 @@ void CompileFlags::AddTo(FlagTable& table) {
                "cross-entropy: weight of all other classes, 0 to 1");
   table.Int("ignore-index", "CLASS", &options.ignore_index, std::numeric_limits<int64_t>::min(),
             "cross-entropy: labels of this class weigh nothing");
+  table.String("class-weights", "FILE.npy", &options.class_weights,
+               "cross-entropy: what each class weighs, of the output's type", "all 1");
   table.Choice("optimizer", &optimizer_, {"sgd", "momentum", "nesterov", "adam", "adamw", "adagrad"},
                "update rule", kDefaultOptimizer);
   table.Choice("precision", &precision_, {"fp32", "bf16", "fp16"},
                "what is computed in; parameters, sums and optimizer state stay fp32", "fp32");
   table.String("train", "REGEX", &options.train_regex, "parameters that learn", "all float parameters");
   table.String("freeze", "REGEX", &options.freeze_regex, "parameters that do not learn", "none");
-  table.Choice("recompute", &recompute_, {"none", "all", "auto"},
-               "stages that run their forward nodes again for the backward pass instead of keeping activations; "
-               "auto: only if memory asks for it");
+  table.Add({.name = "lora",
+             .value = "REGEX:RANK",
+             .default_text = "none",
+             .help = "weights of MatMul and Gemm that learn as a product of low rank, everything else stays",
+             .repeated = true,
+             .parse = [&options](absl::string_view text) { return AddLora(text, &options.lora); }});
+  table.Choice(
+      "recompute", &recompute_, {"none", "all", "auto"},
+      "stages that run their forward nodes again for the backward pass instead of keeping activations; "
+      "auto: only if memory asks for it");
   table.Int("seed", "N", &seed_, 0, "initial values of added parameters");
   table.Group("Devices");
   table.Choice("device", &device_, DeviceNames(), "what to plan for; --list-devices describes them");
@@ -122,12 +148,14 @@ void CompileFlags::AddTo(FlagTable& table) {
   });
   table.Check([this] {
     const bool for_classes = context_.options.label_smoothing > 0 ||
+                             !context_.options.class_weights.empty() ||
                              context_.options.ignore_index != CompileOptions().ignore_index;
     return !for_classes || loss_ == "auto" || loss_ == "cross-entropy"
                ? absl::OkStatus()
-               : absl::InvalidArgumentError(absl::StrCat(
-                     "--label-smoothing and --ignore-index belong to --loss=cross-entropy, not to --loss=",
-                     loss_));
+               : absl::InvalidArgumentError(
+                     absl::StrCat("--label-smoothing, --ignore-index and --class-weights belong to "
+                                  "--loss=cross-entropy, not to --loss=",
+                                  loss_));
   });
 }
 
@@ -209,7 +237,7 @@ absl::StatusOr<std::unique_ptr<Module>> CompileFlags::Import() {
     Assume(absl::StrCat("batch ", batch, ", ", module->microbatch_size, " a microbatch (--batch)"));
   }
   if (module->mode == Mode::kTrain && context_.options.train_regex.empty() &&
-      context_.options.freeze_regex.empty()) {
+      context_.options.freeze_regex.empty() && context_.options.lora.empty()) {
     Assume("all float parameters learn (--train, --freeze)");
   }
   module->notes.insert(module->notes.begin(), notes_.begin(), notes_.end());

@@ -20,6 +20,8 @@ if [ -z "$python" ]; then
 fi
 if [ "${1:-}" = --commit ]; then
   "$python" "$here/make_reference.py" "$here"
+  "$python" "$here/make_losses.py" "$here"
+  "$python" "$here/make_optimizers.py" "$here"
   "$python" "$here/pytorch_models/export.py" "$here/../data/pytorch"
   "$python" "$here/pytorch_models/train.py" "$here/../data/pytorch"
 else
@@ -47,3 +49,6 @@ fi
 python3 "$here/reference_test.py"
 python3 "$here/pytorch_training_test.py"
 "$python" "$here/pytorch_models/check.py"
+python3 "$here/losses_test.py"
+python3 "$here/optimizers_test.py"
+"$python" "$here/training_graphs.py"

@@ -14,8 +14,6 @@ namespace pipec {
 namespace {
 
 constexpr int64_t kClassAxis = 1;
-// PyTorch's default; never a legal label.
-constexpr int64_t kIgnoreNothing = -100;
 
 }  // namespace
 
@@ -34,7 +32,8 @@ absl::Status NormalizeLoss(PendingNode& node) {
                   .inputs = node.spec.inputs};
   helper.attributes.Set("axis", kClassAxis);
   helper.attributes.Set("reduction", std::string(reduction == "none" ? "none" : "sum"));
-  helper.attributes.Set("ignore_index", node.spec.attributes.Int("ignore_index", kIgnoreNothing));
+  if (node.spec.attributes.Has("ignore_index"))
+    helper.attributes.Set("ignore_index", node.spec.attributes.Int("ignore_index"));
   if (softmax) helper.attributes.Set("label_smoothing", 0.0f);
   ASSIGN_OR_RETURN(Node * loss, EmitNode(node.graph, std::move(helper), softmax ? 3 : 2));
   node.results.push_back(loss->output(0));
