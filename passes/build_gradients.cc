@@ -15,9 +15,10 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/ops/low_rank.h"
 #include "passes/gradients/gradient.h"
-#include "passes/passes.h"
 #include "passes/loss_scale.h"
+#include "passes/passes.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -40,11 +41,16 @@ absl::StatusOr<std::vector<Value*>> TrainableParameters(const Graph& graph, cons
   ASSIGN_OR_RETURN(const std::regex train, ParseRegex(options.train_regex, "--train"));
   ASSIGN_OR_RETURN(const std::regex freeze, ParseRegex(options.freeze_regex, "--freeze"));
   std::vector<Value*> parameters;
+  absl::flat_hash_set<const Value*> factors;
+  for (const LowRank& row : FindLowRank(graph)) factors.insert({row.a, row.b});
   int floats = 0;
   for (Value* value : graph.Values()) {
     if (value->kind() != ValueKind::kParameter || !IsFloat(value->type.dtype)) continue;
     ++floats;
-    if (!options.train_regex.empty() && !std::regex_search(value->name(), train)) continue;
+    // Beside factors of low rank nothing learns, unless it is asked for.
+    if (!factors.empty() && !factors.contains(value) && options.train_regex.empty()) continue;
+    if (!options.train_regex.empty() && !factors.contains(value) && !std::regex_search(value->name(), train))
+      continue;
     if (!options.freeze_regex.empty() && std::regex_search(value->name(), freeze)) continue;
     parameters.push_back(value);
   }
@@ -97,12 +103,6 @@ class Differentiator {
   }
 
  private:
-  void AddParameter(Value* parameter) {
-    needed_.insert(parameter);
-    ParameterUses& known = parameters_[parameter];
-    known.uses.assign(parameter->uses().begin(), parameter->uses().end());
-    std::sort(known.uses.begin(), known.uses.end(), [](const Use& a, const Use& b) {
-      return std::pair(a.node->index, a.index) < std::pair(b.node->index, b.index);
   static Value* ScaledSeed(GradientBuilder& builder, const Value& loss, double divisor) {
     Attributes attributes, to;
     attributes.Set("divisor", static_cast<float>(divisor));
@@ -112,6 +112,12 @@ class Differentiator {
     return builder.Reshape(builder.Emit("Cast", {scale}, std::move(to)), loss.type.shape);
   }
 
+  void AddParameter(Value* parameter) {
+    needed_.insert(parameter);
+    ParameterUses& known = parameters_[parameter];
+    known.uses.assign(parameter->uses().begin(), parameter->uses().end());
+    std::sort(known.uses.begin(), known.uses.end(), [](const Use& a, const Use& b) {
+      return std::pair(a.node->index, a.index) < std::pair(b.node->index, b.index);
     });
     known.slots.resize(std::min<size_t>(known.uses.size(), kMaxAccumulators));
     if (known.shares()) {

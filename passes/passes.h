@@ -12,6 +12,7 @@ absl::StatusOr<bool> FoldConstants(Module& module, const PassContext& context);
 absl::StatusOr<bool> EliminateDead(Module& module, const PassContext& context);
 absl::StatusOr<bool> FuseTransposeMatmul(Module& module, const PassContext& context);
 absl::StatusOr<bool> SplitParameterOps(Module& module, const PassContext& context);
+absl::StatusOr<bool> AddLora(Module& module, const PassContext& context);
 absl::StatusOr<bool> CopyOutputs(Module& module, const PassContext& context);
 absl::StatusOr<bool> InferBatchAxis(Module& module, const PassContext& context);
 absl::StatusOr<bool> KeyRandom(Module& module, const PassContext& context);
@@ -22,9 +23,9 @@ absl::StatusOr<bool> InsertCasts(Module& module, const PassContext& context);
 // From model to training.
 absl::StatusOr<bool> BuildLoss(Module& module, const PassContext& context);
 absl::StatusOr<bool> BuildGradients(Module& module, const PassContext& context);
-absl::StatusOr<bool> SplitBackward(Module& module, const PassContext& context);
 absl::StatusOr<bool> RecomputeCasts(Module& module, const PassContext& context);
 absl::StatusOr<bool> WidenSums(Module& module, const PassContext& context);
+absl::StatusOr<bool> SplitBackward(Module& module, const PassContext& context);
 absl::StatusOr<bool> BuildUpdate(Module& module, const PassContext& context);
 
 // To staged.

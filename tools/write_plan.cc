@@ -16,6 +16,7 @@ absl::Status WritePlan(const Module& module, const std::string& model_path, cons
   std::vector<ExternalTensor> places[2];
   auto& [in_plan, in_export] = places;
   for (const PlacedParameter& placed : placement.parameters) {
+    if (placed.added) continue;
     const std::string& name = placed.value->name();
     const uint64_t length = placed.type.bytes();
     in_plan.push_back({name, placed.file, static_cast<uint64_t>(placed.offset), length});

@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/emit/emit.h"
+#include "compiler/ops/low_rank.h"
 #include "compiler/ops/op_info.h"
 
 namespace pipec {
@@ -71,10 +72,10 @@ Manifest MakeManifest(const Module& module, const ParameterPlacement& placement,
   manifest.mode = module.mode == Mode::kTrain ? "train" : "infer";
   manifest.schedule = module.schedule.name;
   manifest.optimizer = module.training.optimizer;
-  manifest.ranks = shape.ranks;
   manifest.precision = module.precision == DType::kBFloat16  ? "bf16"
                        : module.precision == DType::kFloat16 ? "fp16"
                                                              : "fp32";
+  manifest.ranks = shape.ranks;
   manifest.virtual_stages = shape.virtual_stages;
   manifest.microbatches = shape.microbatches;
   manifest.microbatch_size = module.microbatch_size;
@@ -97,6 +98,9 @@ Manifest MakeManifest(const Module& module, const ParameterPlacement& placement,
     const auto original = placed.value->uses().empty() ? in_use.find(KeyOf(*placed.value)) : in_use.end();
     manifest.parameters.push_back({placed.value->name(), placed.type, placed.file, placed.offset, "",
                                    original == in_use.end() ? "" : original->second});
+  }
+  for (const LowRank& row : FindLowRank(module.graph)) {
+    manifest.low_rank.push_back({row.weight->name(), row.a->name(), row.b->name(), row.transposed});
   }
   return manifest;
 }

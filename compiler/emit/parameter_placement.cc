@@ -1,6 +1,8 @@
 #include "compiler/emit/parameter_placement.h"
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ops/low_rank.h"
 #include "runtime/base/file_reader.h"
 #include "runtime/base/status.h"
 
@@ -18,6 +20,8 @@ TensorType StoredType(const Value& value) {
 
 absl::StatusOr<ParameterPlacement> PlaceParameters(const Module& module, ParameterMode mode) {
   ParameterPlacement placement;
+  absl::flat_hash_set<const Value*> added;
+  for (const LowRank& row : FindLowRank(module.graph)) added.insert({row.a, row.b});
   std::vector<SafetensorsTensor> all;
   int64_t bytes = 0;
   bool in_files = false;
@@ -29,12 +33,13 @@ absl::StatusOr<ParameterPlacement> PlaceParameters(const Module& module, Paramet
                        " has no data: a model without weights can only be planned (--dry-run)"));
     }
     in_files |= LiesInFile(*value);
-    all.push_back({value->name(), StoredType(*value)});
-    bytes += all.back().type.bytes();
-    placement.parameters.push_back({.value = value, .type = all.back().type});
+    const TensorType type = StoredType(*value);
+    bytes += type.bytes();
+    placement.parameters.push_back({.value = value, .type = type, .added = added.contains(value)});
+    if (!placement.parameters.back().added) all.push_back({value->name(), type});
   }
   if (mode == ParameterMode::kLink && !in_files && !placement.parameters.empty()) {
-    return absl::FailedPreconditionError(absl::StrCat("parameter ", all[0].name,
+    return absl::FailedPreconditionError(absl::StrCat("parameter ", placement.parameters[0].value->name(),
                                                       " and all others lie in the model file itself and ",
                                                       "cannot be linked; --parameters=copy copies"));
   }
@@ -45,10 +50,9 @@ absl::StatusOr<ParameterPlacement> PlaceParameters(const Module& module, Paramet
   }
   ASSIGN_OR_RETURN(const SafetensorsLayout checkpoint, LayOutSafetensors(all));
   ASSIGN_OR_RETURN(const SafetensorsLayout copies, LayOutSafetensors(placement.copied));
-  auto copy = copies.offsets.begin();
-  for (int k = 0; k < placement.parameters.size(); ++k) {
-    PlacedParameter& placed = placement.parameters[k];
-    placed.checkpoint_offset = checkpoint.offsets[k];
+  auto copy = copies.offsets.begin(), own = checkpoint.offsets.begin();
+  for (PlacedParameter& placed : placement.parameters) {
+    if (!placed.added) placed.checkpoint_offset = *own++;
     placed.file = placed.linked ? *placed.value->data.file : kParameterFile;
     placed.offset = placed.linked ? static_cast<int64_t>(placed.value->data.offset) : *copy++;
   }

@@ -22,9 +22,9 @@ struct PlacedParameter {
   bool linked = false;  // stays in the user's own file
   std::string file;     // relative to the plan; absolute if linked
   int64_t offset = 0;   // in `file`, bytes
-  // In a safetensors file of all parameters in this order: a checkpoint, an export, and kParameterFile if
-  // nothing is linked.
+  // In a safetensors file of all the model's parameters in this order, as an export is.
   int64_t checkpoint_offset = 0;
+  bool added = false;  // by pipec (--lora): the model has it not, and an export neither
 };
 
 struct ParameterPlacement {

@@ -1,5 +1,6 @@
 #include "runtime/driver/export.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <vector>
@@ -68,19 +69,76 @@ absl::Status AppendFromPlan(Session& session, const ManifestParameter& wanted, S
   return absl::Status(status.code(), absl::StrCat("parameter '", wanted.name, "': ", status.message()));
 }
 
+// The float32 contents of a parameter that a rank holds.
+absl::StatusOr<std::vector<float>> ReadMasters(Session& session, const Owner& owner) {
+  const TensorType type = TypeOf(session.executor(owner.rank).rank_plan().tensors(owner.parameter->tensor()));
+  if (type.dtype != DType::kFloat32) {
+    return absl::UnimplementedError(absl::StrCat("parameter '", owner.parameter->name(), "' is ",
+                                                 ToString(type), ": --lora is exported for float32 only"));
+  }
+  std::vector<float> elements(type.elements());
+  auto bytes = absl::MakeSpan(reinterpret_cast<std::byte*>(elements.data()), type.bytes());
+  RETURN_IF_ERROR(session.group().RunOn(owner.rank, [&](int) {
+    return session.executor(owner.rank).Read(static_cast<int>(owner.parameter->tensor()), bytes);
+  }));
+  return elements;
+}
+
+// weight + a b, or its transpose.
+absl::Status AppendAdapted(Session& session, const std::map<std::string, Owner>& owners,
+                           const ManifestLowRank& row, const ManifestParameter& wanted,
+                           SafetensorsWriter* writer) {
+  for (const std::string& name : {row.weight, row.a, row.b}) {
+    if (owners.find(name) == owners.end())
+      return absl::InternalError(absl::StrCat("no rank holds parameter '", name, "'"));
+  }
+  const Owner &a_owner = owners.at(row.a), &b_owner = owners.at(row.b);
+  ASSIGN_OR_RETURN(std::vector<float> weight, ReadMasters(session, owners.at(row.weight)));
+  ASSIGN_OR_RETURN(const std::vector<float> a, ReadMasters(session, a_owner));
+  ASSIGN_OR_RETURN(const std::vector<float> b, ReadMasters(session, b_owner));
+  const int64_t in = wanted.type.shape[row.transposed ? 1 : 0],
+                out = wanted.type.shape[row.transposed ? 0 : 1],
+                rank = static_cast<int64_t>(a.size()) / std::max<int64_t>(in, 1);
+  for (int64_t i = 0; i < in; ++i) {
+    for (int64_t o = 0; o < out; ++o) {
+      double sum = 0;
+      for (int64_t k = 0; k < rank; ++k) sum += static_cast<double>(a[i * rank + k]) * b[k * out + o];
+      weight[row.transposed ? o * in + i : i * out + o] += static_cast<float>(sum);
+    }
+  }
+  if (wanted.type.dtype != DType::kFloat32)
+    return writer->Append(RoundToSmallFloats(wanted.type.dtype, weight));
+  return writer->Append(
+      absl::string_view(reinterpret_cast<const char*>(weight.data()), weight.size() * sizeof(float)));
+}
+
 absl::Status WriteFiles(Session& session, const std::string& directory) {
   ASSIGN_OR_RETURN(const MappedFile model,
                    MappedFile::Open(absl::StrCat(session.directory(), "/export.onnx")));
   RETURN_IF_ERROR(WriteFileAtomically(absl::StrCat(directory, "/model.onnx"), model.bytes()));
+  const Manifest& manifest = session.manifest();
+  const auto is_factor = [&](const ManifestParameter& parameter) {
+    return std::any_of(manifest.low_rank.begin(), manifest.low_rank.end(), [&](const ManifestLowRank& row) {
+      return row.a == parameter.name || row.b == parameter.name;
+    });
+  };
   std::vector<SafetensorsTensor> tensors;
-  for (const ManifestParameter& parameter : session.manifest().parameters) {
-    tensors.push_back({parameter.name, parameter.type});
+  for (const ManifestParameter& parameter : manifest.parameters) {
+    if (!is_factor(parameter)) tensors.push_back({parameter.name, parameter.type});
   }
   ASSIGN_OR_RETURN(SafetensorsWriter writer,
                    SafetensorsWriter::Create(absl::StrCat(directory, "/model.safetensors"), tensors));
   const std::map<std::string, Owner> owners = OwnersOf(session);
-  for (const ManifestParameter& parameter : session.manifest().parameters) {
-    auto owner = owners.find(parameter.tied_to.empty() ? parameter.name : parameter.tied_to);
+  for (const ManifestParameter& parameter : manifest.parameters) {
+    if (is_factor(parameter)) continue;
+    const std::string& name = parameter.tied_to.empty() ? parameter.name : parameter.tied_to;
+    const auto adapted = std::find_if(manifest.low_rank.begin(), manifest.low_rank.end(),
+                                      [&](const ManifestLowRank& row) { return row.weight == name; });
+    if (adapted != manifest.low_rank.end()) {
+      RETURN_IF_ERROR(AppendAdapted(session, owners, *adapted, parameter, &writer));
+      continue;
+    }
+    auto owner = owners.find(name);
     RETURN_IF_ERROR(owner != owners.end() ? AppendTrained(session, owner->second, parameter, &writer)
                                           : AppendFromPlan(session, parameter, &writer));
   }

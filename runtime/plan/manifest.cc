@@ -153,6 +153,29 @@ absl::Status CheckCounts(const Manifest& manifest) {
   return absl::OkStatus();
 }
 
+// The factors must be there, and their product must have the weight's shape.
+absl::Status CheckLowRank(const Manifest& manifest) {
+  const auto find = [&](const std::string& name) -> const ManifestParameter* {
+    for (const ManifestParameter& parameter : manifest.parameters) {
+      if (parameter.name == name) return &parameter;
+    }
+    return nullptr;
+  };
+  for (const ManifestLowRank& row : manifest.low_rank) {
+    const ManifestParameter *weight = find(row.weight), *a = find(row.a), *b = find(row.b);
+    const bool matrices = weight && a && b && weight->type.shape.size() == 2 && a->type.shape.size() == 2 &&
+                          b->type.shape.size() == 2 && a->type.shape[1] == b->type.shape[0];
+    if (matrices) {
+      Shape product = {a->type.shape[0], b->type.shape[1]};
+      if (row.transposed) std::swap(product[0], product[1]);
+      if (product == weight->type.shape) continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("low_rank: '", row.a, "' times '", row.b, "' does not fit '", row.weight, "'"));
+  }
+  return absl::OkStatus();
+}
+
 json ShapeOf(const TensorType& type) {
   return json(std::vector<int64_t>(type.shape.begin(), type.shape.end()));
 }
@@ -171,7 +194,12 @@ json PortsToJson(const std::vector<ManifestPort>& ports) {
 
 // All fields but the hash of the fields.
 json FieldsOf(const Manifest& manifest) {
-  json parameters = json::array(), files = json::array(), links = json::array(), counts = json::array();
+  json parameters = json::array(), files = json::array(), links = json::array(), counts = json::array(),
+       low_rank = json::array();
+  for (const ManifestLowRank& row : manifest.low_rank) {
+    low_rank.push_back(
+        {{"weight", row.weight}, {"a", row.a}, {"b", row.b}, {"transposed", row.transposed ? 1 : 0}});
+  }
   for (const ManifestCount& row : manifest.counts) {
     counts.push_back({{"output", row.output}, {"axis", row.axis}, {"count", row.count}});
   }
@@ -196,6 +224,7 @@ json FieldsOf(const Manifest& manifest) {
           {"mode", manifest.mode},
           {"schedule", manifest.schedule},
           {"optimizer", manifest.optimizer},
+          {"precision", manifest.precision},
           {"ranks", manifest.ranks},
           {"virtual_stages", manifest.virtual_stages},
           {"microbatches", manifest.microbatches},
@@ -206,6 +235,7 @@ json FieldsOf(const Manifest& manifest) {
           {"outputs", PortsToJson(manifest.outputs)},
           {"counts", std::move(counts)},
           {"parameters", std::move(parameters)},
+          {"low_rank", std::move(low_rank)},
           {"files", std::move(files)},
           {"links", std::move(links)}};
 }
@@ -223,7 +253,6 @@ absl::StatusOr<ManifestFile> DescribeFile(const std::string& path, absl::string_
   ASSIGN_OR_RETURN(std::string hash, HashSlice(file, 0, file.bytes()));
   return ManifestFile{std::string(name), file.bytes(), std::move(hash)};
 }
-          {"precision", manifest.precision},
 
 std::string ToJson(const Manifest& manifest) {
   json object = FieldsOf(manifest);
@@ -244,6 +273,7 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   manifest.mode = fields.String("mode");
   manifest.schedule = fields.String("schedule");
   manifest.optimizer = fields.String("optimizer");
+  manifest.precision = fields.String("precision");
   manifest.ranks = fields.Int("ranks", 1, 1 << 16);
   manifest.virtual_stages = fields.Int("virtual_stages", 1, 1 << 16);
   manifest.microbatches = fields.Int("microbatches", 1, kMany);
@@ -251,6 +281,8 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   manifest.replicas = fields.Int("replicas", 1, 1 << 16);
   manifest.labels = fields.String("labels");
   if (manifest.mode != "train" && manifest.mode != "infer") fields.Fail("'mode' is neither train nor infer");
+  if (manifest.precision != "fp32" && manifest.precision != "bf16" && manifest.precision != "fp16")
+    fields.Fail("'precision' is neither fp32, bf16 nor fp16");
   ASSIGN_OR_RETURN(manifest.inputs, ReadPorts(fields.List("inputs"), "input"));
   ASSIGN_OR_RETURN(manifest.outputs, ReadPorts(fields.List("outputs"), "output"));
   for (const json& item : fields.List("counts")) {
@@ -272,7 +304,13 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
     if (!StaysInside(row.file) && !row.linked()) parameter.Fail("'file' leaves the plan");
     RETURN_IF_ERROR(parameter.Finish());
     manifest.parameters.push_back(std::move(row));
-  manifest.precision = fields.String("precision");
+  }
+  for (const json& item : fields.List("low_rank")) {
+    Fields factors(item, "low_rank");
+    ManifestLowRank row{factors.String("weight"), factors.String("a"), factors.String("b"),
+                        factors.Int("transposed", 0, 1) != 0};
+    RETURN_IF_ERROR(factors.Finish());
+    manifest.low_rank.push_back(std::move(row));
   }
   for (const json& item : fields.List("files")) {
     Fields file(item, "file");
@@ -280,8 +318,6 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
     if (!StaysInside(row.path)) file.Fail(absl::StrCat("'", row.path, "' leaves the plan"));
     RETURN_IF_ERROR(file.Finish());
     manifest.files.push_back(std::move(row));
-  if (manifest.precision != "fp32" && manifest.precision != "bf16" && manifest.precision != "fp16")
-    fields.Fail("'precision' is neither fp32, bf16 nor fp16");
   }
   for (const json& item : fields.List("links")) {
     Fields link(item, "link");
@@ -294,6 +330,7 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   const std::string hash = fields.String("xxh3");
   RETURN_IF_ERROR(fields.Finish());
   RETURN_IF_ERROR(CheckCounts(manifest));
+  RETURN_IF_ERROR(CheckLowRank(manifest));
   if (hash != HashOf(FieldsOf(manifest))) {
     return absl::InvalidArgumentError(
         "edited after pipec wrote it ('xxh3' differs); compile the model again");

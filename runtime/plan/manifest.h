@@ -43,6 +43,13 @@ struct ManifestParameter {
   bool linked() const { return !file.empty() && file.front() == '/'; }
 };
 
+// A weight that an export writes as its value plus a b, or the transpose of that: parameters a [in, rank] and
+// b [rank, out], which the model itself has not.
+struct ManifestLowRank {
+  std::string weight, a, b;
+  bool transposed = false;
+};
+
 struct ManifestFile {
   std::string path;  // relative to the plan
   int64_t bytes = 0;
@@ -64,6 +71,7 @@ struct Manifest {
   std::string mode;  // train, infer
   std::string schedule;
   std::string optimizer;  // "" in mode infer
+  std::string precision = "fp32";  // what is computed in: fp32, bf16, fp16, whose gradients are scaled
   int ranks = 1;
   int virtual_stages = 1;
   int microbatches = 1;
@@ -71,10 +79,10 @@ struct Manifest {
   int replicas = 1;
   std::string labels;  // the input that holds labels; "" if there is none
   std::vector<ManifestPort> inputs;
-  std::string precision = "fp32";  // what is computed in: fp32, bf16, fp16, whose gradients are scaled
   std::vector<ManifestPort> outputs;
   std::vector<ManifestCount> counts;  // of one microbatch a batch only
   std::vector<ManifestParameter> parameters;  // in the model's order
+  std::vector<ManifestLowRank> low_rank;      // --lora
   std::vector<ManifestFile> files;            // all but manifest.json itself
   std::vector<ManifestLink> links;            // one a file
 

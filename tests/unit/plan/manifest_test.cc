@@ -124,5 +124,39 @@ TEST(Manifest, RefusesCountsThatAreNone) {
   }
 }
 
+// w + a b, where w is [2, 3]; the transpose of that where it is [3, 2].
+Manifest Adapted(bool transposed) {
+  Manifest manifest = Example();
+  const auto parameter = [&](const char* name, Shape shape) {
+    manifest.parameters.push_back(
+        {name, {DType::kFloat32, std::move(shape)}, "parameters/model.safetensors", 256});
+  };
+  parameter("matrix", transposed ? Shape{3, 2} : Shape{2, 3});
+  parameter("a", {2, 1});
+  parameter("b", {1, 3});
+  manifest.low_rank = {{"matrix", "a", "b", transposed}};
+  return manifest;
+}
+
+TEST(Manifest, FactorsOfLowRank) {
+  for (bool transposed : {false, true}) {
+    const std::string json = ToJson(Adapted(transposed));
+    const auto read = ParseManifest(json);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(ToJson(*read), json);
+    EXPECT_EQ(read->low_rank[0].transposed, transposed);
+  }
+  void (*const spoils[])(ManifestLowRank&) = {[](ManifestLowRank& row) { row.a = "none"; },
+                                              [](ManifestLowRank& row) { row.weight = "w"; },
+                                              [](ManifestLowRank& row) { std::swap(row.a, row.b); },
+                                              [](ManifestLowRank& row) { row.transposed = true; }};
+  for (const auto spoil : spoils) {
+    Manifest manifest = Adapted(false);
+    spoil(manifest.low_rank[0]);
+    const auto read = ParseManifest(ToJson(manifest));
+    EXPECT_THAT(std::string(read.status().message()), HasSubstr("does not fit"));
+  }
+}
+
 }  // namespace
 }  // namespace pipec
