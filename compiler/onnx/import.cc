@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/onnx/add_outputs.h"
 #include "compiler/onnx/batch/baked_batch.h"
 #include "compiler/onnx/batch/bind_dimensions.h"
@@ -33,13 +34,17 @@ absl::Status Prefix(absl::string_view what, const absl::Status& status) {
 absl::Status AddInputs(const BoundInputs& bound, const ImportOptions& options, Module& module, Scope& scope) {
   module.microbatch_size = bound.microbatch_size;
   module.batch_is_written = bound.written > 0;
+  std::vector<std::string> past;
   for (const BoundInput& input : bound.inputs) {
     if (input.name.empty() || scope.Owns(input.name)) {
       return absl::InvalidArgumentError(
           absl::StrCat("input '", input.name, "' has no name, or the name of another"));
     }
     Value* value;
-    if (auto it = options.bound_inputs.find(input.name); it != options.bound_inputs.end()) {
+    if (input.is_past) {
+      value = module.graph.AddConstant(input.name, input.type, std::string());
+      past.push_back(input.name);
+    } else if (auto it = options.bound_inputs.find(input.name); it != options.bound_inputs.end()) {
       absl::StatusOr<std::string> contents = BoundContents(it->second, input.type);
       if (!contents.ok()) return Prefix(absl::StrCat("--input ", input.name), contents.status());
       value = module.graph.AddConstant(input.name, input.type, *std::move(contents));
@@ -48,6 +53,10 @@ absl::Status AddInputs(const BoundInputs& bound, const ImportOptions& options, M
       value->batch_axis = input.batched ? 0 : -1;
     }
     scope.Set(input.name, value);
+  }
+  if (!past.empty()) {
+    module.notes.push_back(
+        absl::StrCat("nothing is remembered: ", absl::StrJoin(past, ", "), " have length 0 (--dim)"));
   }
   return absl::OkStatus();
 }

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "compiler/onnx/read/tensor_data.h"
 #include "compiler/onnx/read/tensor_limits.h"
 #include "runtime/base/status.h"
@@ -139,9 +142,39 @@ absl::Status Unbound(const std::vector<Input>& inputs, const Input& input, int a
   return absl::InvalidArgumentError(message);
 }
 
-absl::Status CheckDims(const Symbols& symbols, const ImportOptions& options) {
+// Dimensions of what a decoder remembers: past... on inputs past... alone.
+std::set<std::string> PastSymbols(const std::vector<Input>& inputs) {
+  std::set<std::string> past, elsewhere;
+  for (const Input& input : inputs) {
+    for (int axis = 0; axis < input.shape->dim_size(); ++axis) {
+      if (input.shape->dim(axis).has_dim_value()) continue;
+      const std::string symbol = Symbol(input, axis);
+      const bool remembered =
+          absl::StartsWith(input.info->name(), "past") && absl::StartsWith(symbol, "past");
+      (remembered ? past : elsewhere).insert(symbol);
+    }
+  }
+  for (const std::string& symbol : elsewhere) past.erase(symbol);
+  return past;
+}
+
+// The number that a dimension without one is bound to.
+std::optional<int64_t> SizeOfSymbol(const std::string& symbol, const std::set<std::string>& past,
+                                    const ImportOptions& options) {
+  if (auto it = options.dims.find(symbol); it != options.dims.end()) return it->second;
+  if (past.contains(symbol)) return 0;
+  const std::vector<std::string> parts = absl::StrSplit(symbol, absl::MaxSplits(" + ", 1));
+  if (parts.size() < 2) return std::nullopt;
+  const std::optional<int64_t> left = SizeOfSymbol(parts[0], past, options),
+                               right = SizeOfSymbol(parts[1], past, options);
+  if (!left || !right) return std::nullopt;
+  return *left + *right;
+}
+
+absl::Status CheckDims(const Symbols& symbols, const std::set<std::string>& past,
+                       const ImportOptions& options) {
   for (const auto& [name, value] : options.dims) {
-    if (value < 1)
+    if (value < (past.contains(name) ? 0 : 1))
       return absl::InvalidArgumentError(absl::StrCat("--dim ", name, "=", value, ": wanted at least 1"));
     if (symbols.all.contains(name)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
@@ -159,7 +192,8 @@ absl::StatusOr<BoundInputs> BindDimensions(const onnx::GraphProto& graph,
                                            const absl::flat_hash_set<std::string>& shared) {
   ASSIGN_OR_RETURN(const std::vector<Input> inputs, DataInputs(graph, initializers, options));
   const Symbols symbols = CollectSymbols(inputs);
-  RETURN_IF_ERROR(CheckDims(symbols, options));
+  const std::set<std::string> past = PastSymbols(inputs);
+  RETURN_IF_ERROR(CheckDims(symbols, past, options));
   BoundInputs result;
   const Input* decides = Decides(inputs, symbols);
   Batch batch{.samples = samples, .decided = decides != nullptr};
@@ -187,8 +221,9 @@ absl::StatusOr<BoundInputs> BindDimensions(const onnx::GraphProto& graph,
       const std::string symbol = dim.has_dim_value() ? "" : Symbol(input, axis);
       int64_t size = bound.batched && axis == 0 ? batch.samples : dim.dim_value();
       if (!dim.has_dim_value() && !(bound.batched && axis == 0)) {
-        if (auto it = options.dims.find(symbol); it != options.dims.end()) {
-          size = it->second;
+        if (const std::optional<int64_t> known = SizeOfSymbol(symbol, past, options)) {
+          size = *known;
+          bound.is_past |= size == 0 && past.contains(symbol);
         } else if (axis == 0 && symbols.batch.contains(symbol)) {
           size = batch.samples;
         } else {

@@ -16,6 +16,7 @@ struct BoundInput {
   std::string name;
   TensorType type;
   bool batched = false;  // axis 0 counts the samples of the microbatch
+  bool is_past = false;  // what a decoder remembers, of length 0: nothing to feed
 };
 
 struct BoundInputs {
@@ -28,7 +29,11 @@ struct BoundInputs {
 // A symbolic axis 0 is the batch, unless its name also stands on another axis; inputs with a number there
 // have none then, whatever the number. Of a model without such an axis the batch is axis 0 of the first
 // input, and of every other input that has the same number there. `samples` is what the batch is bound to; 0:
-// what options say, else the model's own number, else 1. Inputs in `shared` have no batch. Errors:
+// what options say, else the model's own number, else 1. Inputs in `shared` have no batch.
+//
+// What exporters of decoders add for generation, inputs past... (past_key_values.0.key), has length 0 where
+// nothing else is said: a dimension past... that stands on these alone is 0. A dimension "a + b" that nothing
+// binds is the sum, as they call the length of what is attended to. Errors:
 // InvalidArgument naming input, axis, dimension, and the flag.
 absl::StatusOr<BoundInputs> BindDimensions(const onnx::GraphProto& graph,
                                            const absl::flat_hash_set<std::string>& initializers,
