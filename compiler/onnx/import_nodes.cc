@@ -158,13 +158,12 @@ absl::StatusOr<NodeImporter::Results> NodeImporter::Convert(const onnx::NodeProt
     }
   }
   RETURN_IF_ERROR(CheckAgainstSchema(proto, frame.opsets, frame.from_schema));
-  if (CanonicalDomain(proto.domain()).empty()) {
-    if (InPlaceRule rule = FindInPlaceRule(proto.op_type())) return ConvertInPlace(proto, frame, rule);
-    // The one op of tensors that takes sequences and optionals as well.
-    if (proto.op_type() == "Identity" && proto.input_size() == 1) {
-      const Meaning* meaning = frame.scope.Find(proto.input(0));
-      if (meaning && !std::holds_alternative<Value*>(*meaning)) return Results{*meaning};
-    }
+  const std::string domain = CanonicalDomain(proto.domain());
+  if (InPlaceRule rule = FindInPlaceRule(proto.op_type(), domain)) return ConvertInPlace(proto, frame, rule);
+  // The one op of tensors that takes sequences and optionals as well.
+  if (domain.empty() && proto.op_type() == "Identity" && proto.input_size() == 1) {
+    const Meaning* meaning = frame.scope.Find(proto.input(0));
+    if (meaning && !std::holds_alternative<Value*>(*meaning)) return Results{*meaning};
   }
   ASSIGN_OR_RETURN(const std::vector<Value*> values, ConvertTensors(proto, frame));
   Results results;
@@ -174,8 +173,9 @@ absl::StatusOr<NodeImporter::Results> NodeImporter::Convert(const onnx::NodeProt
 
 absl::StatusOr<NodeImporter::Results> NodeImporter::ConvertInPlace(const onnx::NodeProto& proto,
                                                                    const Frame& frame, InPlaceRule rule) {
+  const auto opset = frame.opsets.find("");
   InPlaceNode node{.name = NodeName(proto, frame),
-                   .opset = frame.opsets.at(""),
+                   .opset = opset == frame.opsets.end() ? 0 : opset->second,
                    .outputs = WantedOutputs(proto),
                    .operands = Operands(proto, frame.scope),
                    .proto = proto};

@@ -66,11 +66,17 @@ int Compress(const Node& node, int) {
   return BatchAxisBeside(node, node.attributes.Int("axis"));
 }
 
+// A row of X [N,C] is a sample's; X [C] is one row.
+int TfIdfVectorizer(const Node& node, int) {
+  return Rank(node.input(0)) == 2 ? LeadingBatchAxis(node, {0}) : -1;
+}
+
 const BatchRule kRules[] = {
     {"GatherElements", GatherElements},
     {"ScatterElements", ScatterElements},
     {"GatherND", GatherND},
     {"ScatterND", ScatterND},
+    {"TfIdfVectorizer", TfIdfVectorizer},
     {"TopK", TopK},
     {"Compress", Compress},
 };

@@ -49,6 +49,7 @@ constexpr absl::string_view kMixing[] = {"ArgMax",
                                          "Slice",
                                          "Softmax",
                                          "Split",
+                                         "TfIdfVectorizer",
                                          "TopK",
                                          "Trilu",
                                          "Unique"};

@@ -105,28 +105,28 @@ std::map<std::string, int64_t> Dimensions(onnx::ModelProto& model, const SuiteDa
 absl::StatusOr<std::unique_ptr<Module>> Compile(const std::string& path,
                                                 const std::map<std::string, int64_t>& dims,
                                                 const std::vector<NamedTensor>& inputs, Binding binding,
-                                                const RunModelOptions& options) {
-  ImportOptions import{.dims = dims, .infers = true};
-  import.evaluate = [](const Node& node, absl::Span<const std::string* const> operands) {
+                                                int stages, const std::string& folder) {
+  ImportOptions importing{.dims = dims, .infers = true};
+  importing.evaluate = [](const Node& node, absl::Span<const std::string* const> operands) {
     return Evaluate(node, operands);
-};
-for (size_t k = 0; k < inputs.size(); ++k) {
-  if (!IsBound(inputs[k], inputs, binding)) continue;
-  const std::string file = absl::StrCat(options.folder, "/bound_", k, ".npy");
-  RETURN_IF_ERROR(WriteNpy(file, inputs[k].tensor));
-  import.bound_inputs[inputs[k].name] = file;
+  };
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (!IsBound(inputs[k], inputs, binding)) continue;
+    const std::string file = absl::StrCat(folder, "/bound_", k, ".npy");
+    RETURN_IF_ERROR(WriteNpy(file, inputs[k].tensor));
+    importing.bound_inputs[inputs[k].name] = file;
+  }
+  ASSIGN_OR_RETURN(std::unique_ptr<Module> module, ImportModel(path, importing));
+  module->mode = Mode::kInfer;
+  PassContext context;
+  context.options.mode = Mode::kInfer;
+  context.options.schedule = "infer";
+  context.options.ranks = stages;
+  context.options.microbatches = 1;
+  ASSIGN_OR_RETURN(context.options.cluster, MakeCluster("cpu", stages, 0));
+  RETURN_IF_ERROR(RunPipeline(*module, context));
+  return module;
 }
-ASSIGN_OR_RETURN(std::unique_ptr<Module> module, ImportModel(path, import));
-module->mode = Mode::kInfer;
-PassContext context;
-context.options.mode = Mode::kInfer;
-context.options.schedule = "infer";
-context.options.ranks = options.stages;
-context.options.microbatches = 1;
-ASSIGN_OR_RETURN(context.options.cluster, MakeCluster("cpu", options.stages, 0));
-RETURN_IF_ERROR(RunPipeline(*module, context));
-return module;
-}  // namespace
 
 // The suite's inputs as the driver asks for them.
 class SuiteInputs : public DataSource {
@@ -176,10 +176,19 @@ absl::StatusOr<NamedArrays> RunPlanOnce(const std::string& directory,
   return outputs;
 }
 
-}  // namespace pipec
+absl::StatusOr<NamedArrays> Run(const Module& module, const std::vector<NamedTensor>& inputs,
+                                const std::string& folder) {
+  ASSIGN_OR_RETURN(const ParameterPlacement placement, PlaceParameters(module));
+  const std::string plan = folder + "/plan";
+  std::filesystem::remove_all(plan);
+  RETURN_IF_ERROR(EmitPlan(module, placement, {.directory = plan}));
+  return RunPlanOnce(plan, inputs);
+}
 
-absl::StatusOr<NamedArrays> RunModel(const std::string& path, const onnx::ModelProto& model,
-                                     const SuiteData& data, const RunModelOptions& options) {
+}  // namespace
+
+absl::StatusOr<ModelRuns> RunModel(const std::string& path, const onnx::ModelProto& model,
+                                   const SuiteData& data, const RunModelOptions& options) {
   onnx::ModelProto declared = model;
   std::string file = path;
   if (DeclareShapes(data.inputs, declared)) {
@@ -188,17 +197,22 @@ absl::StatusOr<NamedArrays> RunModel(const std::string& path, const onnx::ModelP
     if (!declared.SerializeToOstream(&out)) return absl::UnknownError(absl::StrCat("cannot write ", file));
   }
   const std::map<std::string, int64_t> dims = Dimensions(declared, data);
-  absl::StatusOr<std::unique_ptr<Module>> module;
-  for (Binding binding : {Binding::kNothing, Binding::kIntegers, Binding::kAllButLargest, Binding::kAll}) {
-    module = Compile(file, dims, data.inputs, binding, options);
-    if (module.ok() || data.inputs.empty()) break;
+  absl::StatusOr<std::unique_ptr<Module>> whole;
+  Binding binding = Binding::kNothing;
+  for (Binding more : {Binding::kNothing, Binding::kIntegers, Binding::kAllButLargest, Binding::kAll}) {
+    binding = more;
+    whole = Compile(file, dims, data.inputs, binding, 1, options.folder);
+    if (whole.ok() || data.inputs.empty()) break;
   }
-  if (!module.ok()) return module.status();
-  ASSIGN_OR_RETURN(const ParameterPlacement placement, PlaceParameters(**module));
-  const std::string plan = options.folder + "/plan";
-  std::filesystem::remove_all(plan);
-  RETURN_IF_ERROR(EmitPlan(**module, placement, {.directory = plan}));
-  return RunPlanOnce(plan, data.inputs);
+  RETURN_IF_ERROR(whole.status());
+  ModelRuns runs;
+  ASSIGN_OR_RETURN(runs.whole, Run(**whole, data.inputs, options.folder));
+  if (options.stages == 1) return runs;
+  const auto cut = Compile(file, dims, data.inputs, binding, options.stages, options.folder);
+  if (absl::IsOutOfRange(cut.status())) return runs;
+  RETURN_IF_ERROR(cut.status());
+  ASSIGN_OR_RETURN(runs.cut, Run(**cut, data.inputs, options.folder));
+  return runs;
 }
 
 }  // namespace pipec

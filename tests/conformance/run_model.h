@@ -1,6 +1,7 @@
 // A model through the whole of pipec: imported, compiled in infer mode, written as a plan, read back, run.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,15 +12,20 @@
 namespace pipec {
 
 struct RunModelOptions {
-  int stages = 1;
+  int stages = 1;  // of the second run
   // A folder that is the caller's: the plan is written there, and what an earlier call wrote is replaced.
   std::string folder;
 };
 
-// The outputs by name. Inputs that shapes depend on cannot be fed at run time: where the import asks for it,
+struct ModelRuns {
+  NamedArrays whole;               // the outputs by name
+  std::optional<NamedArrays> cut;  // of a run in `stages` stages, if that is several and so many can be made
+};
+
+// Inputs that shapes depend on cannot be fed at run time: where the import asks for it,
 // they are bound to their contents, as --input NAME=FILE.npy does: first those of integers and bools, then
 // all but the largest, then all. Inputs without a declared shape are declared with the shape that they have.
-absl::StatusOr<NamedArrays> RunModel(const std::string& path, const onnx::ModelProto& model,
-                                     const SuiteData& data, const RunModelOptions& options);
+absl::StatusOr<ModelRuns> RunModel(const std::string& path, const onnx::ModelProto& model,
+                                   const SuiteData& data, const RunModelOptions& options);
 
 }  // namespace pipec

@@ -59,7 +59,7 @@ WORDS = {
     "math-shift": "reshape of float32[2,4] to [2]: 8 elements are",
     "math-cast-nan": "dimension 0 of result 0 of Reshape (float32[2,4],",
     "math-cast-infinity": "dimension 0 of result 0 of Reshape (float32[2,4],",
-    "math-cast-type-0": "has element type 0, which is not supported",
+    "math-cast-type-0": "has element type UNDEFINED, which is not supported",
     "math-cast-type-99": "Attribute to does not specify a valid type in",
     "math-reshape-twice-unknown": "Target shape may not have multiple -1 dimensions.",
     "math-reshape-negative": "Invalid dimension value: -2",

@@ -209,9 +209,9 @@ absl::StatusOr<BoundInputs> BindDimensions(const onnx::GraphProto& graph,
     BoundInput bound{.name = input.info->name()};
     bound.type.dtype = DTypeOf(input.info->type().tensor_type().elem_type());
     if (SizeOf(bound.type.dtype) == 0) {
-      return absl::UnimplementedError(absl::StrCat("input '", bound.name, "' has element type ",
-                                                   input.info->type().tensor_type().elem_type(),
-                                                   ", which is not supported"));
+      return absl::UnimplementedError(absl::StrCat(
+          "input '", bound.name, "' has element type ",
+          ElementTypeName(input.info->type().tensor_type().elem_type()), ", which is not supported"));
     }
     // An input without elements has no samples to count.
     bound.batched = batch.samples > 0 && !shared.contains(bound.name) && batch.IsOn(input, symbols, options);

@@ -1,5 +1,8 @@
 #include "compiler/onnx/in_place/in_place.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
@@ -8,6 +11,11 @@ namespace pipec {
 const Meaning& InPlaceNode::operand(int i) const {
   static const auto* const kAbsent = new Meaning(Absent());
   return i < operands.size() ? operands[i] : *kAbsent;
+}
+
+bool InPlaceNode::HasBody(absl::string_view attribute) const {
+  return std::any_of(proto.attribute().begin(), proto.attribute().end(),
+                     [&](const auto& candidate) { return candidate.name() == attribute; });
 }
 
 absl::StatusOr<const onnx::GraphProto*> InPlaceNode::Body(absl::string_view attribute) const {
@@ -22,15 +30,16 @@ absl::StatusOr<const onnx::GraphProto*> InPlaceNode::Body(absl::string_view attr
   return absl::InvalidArgumentError(absl::StrCat("has no subgraph ", attribute));
 }
 
-InPlaceRule FindInPlaceRule(absl::string_view op) {
+InPlaceRule FindInPlaceRule(absl::string_view op, absl::string_view domain) {
+  using Key = std::pair<absl::string_view, absl::string_view>;
   static const auto* const kRules = [] {
-    auto* rules = new absl::flat_hash_map<absl::string_view, InPlaceRule>();
-    for (const auto& family : {ControlFlowOps(), ScanOps(), SequenceOps(), OptionalOps()}) {
-      for (const InPlaceOp& row : family) (*rules)[row.op] = row.rule;
+    auto* rules = new absl::flat_hash_map<Key, InPlaceRule>();
+    for (const auto& family : {ControlFlowOps(), ScanOps(), SequenceOps(), OptionalOps(), AttentionOps()}) {
+      for (const InPlaceOp& row : family) (*rules)[{row.op, row.domain}] = row.rule;
     }
     return rules;
   }();
-  auto it = kRules->find(op);
+  auto it = kRules->find(Key(op, domain));
   return it == kRules->end() ? nullptr : it->second;
 }
 

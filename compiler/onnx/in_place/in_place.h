@@ -1,5 +1,6 @@
 // Ops that leave no node of their own: what they stand for is put in their place while the model is imported.
-// Control flow (If, Loop, Scan) leaves the nodes that run, sequences and optionals leave their elements.
+// Control flow (If, Loop, Scan) leaves the nodes that run, sequences and optionals leave their elements, an op that
+// has subgraphs as parts leaves what it is made of.
 #pragma once
 
 #include <string>
@@ -33,7 +34,7 @@ class InPlaceImporter {
 
 struct InPlaceNode {
   std::string name;
-  int opset;  // of domain ai.onnx
+  int opset;  // of domain ai.onnx; 0 if the graph imports none
   int outputs;
   std::vector<Meaning> operands;  // a trailing absent one may be missing
   Attributes attributes;          // without graphs and types
@@ -41,6 +42,7 @@ struct InPlaceNode {
 
   // Absent if the caller gave fewer.
   const Meaning& operand(int i) const;
+  bool HasBody(absl::string_view attribute) const;
   // The subgraph of this name. InvalidArgument if there is none.
   absl::StatusOr<const onnx::GraphProto*> Body(absl::string_view attribute) const;
 };
@@ -53,14 +55,16 @@ using InPlaceRule = absl::StatusOr<std::vector<Meaning>> (*)(const InPlaceNode& 
 struct InPlaceOp {
   absl::string_view op;
   InPlaceRule rule;
+  absl::string_view domain = "";
 };
 
 absl::Span<const InPlaceOp> ControlFlowOps();  // control_flow.cc
 absl::Span<const InPlaceOp> ScanOps();         // scan.cc
 absl::Span<const InPlaceOp> SequenceOps();     // sequences.cc
 absl::Span<const InPlaceOp> OptionalOps();     // optionals.cc
+absl::Span<const InPlaceOp> AttentionOps();    // flex_attention.cc
 
-// Null if `op` (of domain ai.onnx) leaves a node.
-InPlaceRule FindInPlaceRule(absl::string_view op);
+// Null if the op leaves a node.
+InPlaceRule FindInPlaceRule(absl::string_view op, absl::string_view domain = "");
 
 }  // namespace pipec

@@ -45,7 +45,8 @@ Result Empty(const InPlaceNode& node, InPlaceImporter&) {
   const int64_t code = node.attributes.Int("dtype", static_cast<int64_t>(DType::kFloat32));
   Sequence sequence{.dtype = DTypeOf(static_cast<int>(code))};
   if (SizeOf(sequence.dtype) == 0) {
-    return absl::UnimplementedError(absl::StrCat("element type ", code, " is not supported"));
+    return absl::UnimplementedError(
+        absl::StrCat("element type ", ElementTypeName(static_cast<int>(code)), " is not supported"));
   }
   return std::vector<Meaning>{std::move(sequence)};
 }

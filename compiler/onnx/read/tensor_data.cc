@@ -96,17 +96,19 @@ DType DTypeOf(int code) {
                                                                  : DType::kUndefined;
 }
 
+std::string ElementTypeName(int code) {
+  return onnx::TensorProto::DataType_IsValid(code)
+             ? onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(code))
+             : absl::StrCat(code);
+}
+
 absl::StatusOr<TensorType> TypeOf(const onnx::TensorProto& proto) {
   TensorType type;
   const int code = proto.data_type();
   type.dtype = DTypeOf(code);
   if (SizeOf(type.dtype) == 0) {
     return absl::UnimplementedError(
-        absl::StrCat("element type ",
-                     onnx::TensorProto::DataType_IsValid(code)
-                         ? onnx::TensorProto::DataType_Name(static_cast<onnx::TensorProto::DataType>(code))
-                         : absl::StrCat(code),
-                     " is not supported"));
+        absl::StrCat("element type ", ElementTypeName(code), " is not supported"));
   }
   type.shape.assign(proto.dims().begin(), proto.dims().end());
   RETURN_IF_ERROR(CheckTensorLimits(type));

@@ -16,6 +16,8 @@ struct Tensor {
 
 // The element type with this number; kUndefined if there is none that the compiler knows.
 DType DTypeOf(int code);
+// "STRING", or the number of one that ONNX does not know.
+std::string ElementTypeName(int code);
 
 // Element type and shape. InvalidArgument for a shape that CheckTensorLimits refuses, Unimplemented for an
 // element type that the compiler does not know.

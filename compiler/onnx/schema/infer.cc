@@ -99,9 +99,9 @@ absl::StatusOr<TensorType> FromProto(const onnx::TypeProto& proto, const NodeSpe
   TensorType type;
   type.dtype = DTypeOf(proto.tensor_type().elem_type());
   if (SizeOf(type.dtype) == 0) {
-    return absl::UnimplementedError(absl::StrCat("result ", output, " of ", Describe(spec),
-                                                 " has element type ", proto.tensor_type().elem_type(),
-                                                 ", which is not supported"));
+    return absl::UnimplementedError(
+        absl::StrCat("result ", output, " of ", Describe(spec), " has element type ",
+                     ElementTypeName(proto.tensor_type().elem_type()), ", which is not supported"));
   }
   if (!proto.tensor_type().has_shape()) {
     return absl::UnimplementedError(

@@ -57,6 +57,7 @@ const KernelRegistry& Kernels() {
     RegisterEyeLikeKernels(*registry);
     RegisterNonZeroKernels(*registry);
     RegisterCompressKernels(*registry);
+    RegisterTfIdfVectorizerKernels(*registry);
     RegisterUniqueKernels(*registry);
     RegisterNonMaxSuppressionKernels(*registry);
     RegisterResizeKernels(*registry);

@@ -43,6 +43,7 @@ void RegisterReduceKernels(KernelRegistry& registry);
 void RegisterArgMaxKernels(KernelRegistry& registry);
 void RegisterCumulativeKernels(KernelRegistry& registry);
 void RegisterTopKKernels(KernelRegistry& registry);
+void RegisterTfIdfVectorizerKernels(KernelRegistry& registry);
 
 // Movement of data.
 void RegisterGatherKernels(KernelRegistry& registry);
