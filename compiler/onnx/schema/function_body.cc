@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/onnx/read/attribute_proto.h"
 #include "compiler/onnx/schema/schema_context.h"
+#include "compiler/onnx/schema/training_bodies.h"
+#include "onnx/defs/parser.h"
 #include "onnx/defs/schema.h"
 #include "runtime/base/status.h"
 
@@ -38,6 +40,11 @@ absl::StatusOr<const onnx::FunctionProto*> FindFunctionBody(const NodeSpec& spec
   if (!schema) return nullptr;
   const int opset = NewestOpset(spec.domain);
   try {
+    if (const std::optional<std::string> text = TrainingBody(spec)) {
+      const auto status = onnx::OnnxParser::Parse(storage, text->c_str());
+      if (status.IsOK()) return &storage;
+      return absl::InternalError(absl::StrCat("the body of ", spec.op, ": ", status.ErrorMessage()));
+    }
     if (schema->HasFunction()) return schema->GetFunction(opset);
     if (!schema->HasContextDependentFunction()) return nullptr;
     std::vector<onnx::TypeProto> types;
