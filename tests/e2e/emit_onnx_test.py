@@ -45,7 +45,7 @@ class EmitOnnx(Case):
         self.run_tool("piperun", again, f"--data={data}", f"--outputs={outputs}", "--threads=1")
         return json.loads(after.metrics.splitlines()[0]), before.tensors, after.tensors, read_npz(outputs), emitted
 
-    def agree(self, model, data, *flags, stages=(1, 2)):
+    def agree(self, model, data, *flags, stages=(1, 2), virtual=1):
         for count in stages:
             with self.subTest(model=model.name, stages=count, flags=flags):
                 row, before, after, outputs, emitted = self.one_step(
@@ -65,7 +65,7 @@ class EmitOnnx(Case):
                     size = max(sum(b * b for b in want) ** 0.5, 1e-3 * scale)
                     self.assertLess(error / size, 3e-5, name)
                 self.assertEqual(sorted(p.name for p in emitted.iterdir()),
-                                 ["model.data", "model.onnx", *(f"stage_{k}.onnx" for k in range(count))])
+                                 ["model.data", "model.onnx", *(f"stage_{k}.onnx" for k in range(count * virtual))])
 
     def test_mlp(self):
         model = self.make("mlp", "--layers=3", "--inputs=8", "--hidden=16", "--classes=5")
@@ -75,6 +75,8 @@ class EmitOnnx(Case):
         model = self.make("gpt", "--layers=2", "--hidden=16", "--heads=2", "--sequence=8", "--vocabulary=32", "--dropout=0.25")
         data = self.data({"input_ids": ("int64", (BATCH, 8), 32), "labels": ("int64", (BATCH, 8), 32)})
         self.agree(model, data, "--label-smoothing=0.1")
+        self.agree(model, data, "--recompute=all", stages=(2,))
+        self.agree(model, data, "--schedule=interleaved", "--virtual-stages=2", stages=(2,), virtual=2)
 
     def test_cnn(self):
         model = self.make("cnn", "--image=3x12x12", "--classes=5")

@@ -20,6 +20,7 @@ if [ -z "$python" ]; then
 fi
 if [ "${1:-}" = --commit ]; then
   "$python" "$here/make_reference.py" "$here"
+  "$python" "$here/make_bf16.py" "$here"
   "$python" "$here/make_losses.py" "$here"
   "$python" "$here/make_optimizers.py" "$here"
   "$python" "$here/pytorch_models/export.py" "$here/../data/pytorch"
@@ -47,8 +48,10 @@ P
 fi
 "$python" "$here/check_networks.py"
 python3 "$here/reference_test.py"
+python3 "$here/precision_test.py"
 python3 "$here/pytorch_training_test.py"
 "$python" "$here/pytorch_models/check.py"
 python3 "$here/losses_test.py"
 python3 "$here/optimizers_test.py"
 "$python" "$here/training_graphs.py"
+"$python" "$here/emitted_inference.py"

@@ -11,7 +11,7 @@ namespace {
 const BodyRow* FindBody(absl::string_view op) {
   for (absl::Span<const BodyRow> family :
        {ActivationBodies(), NormalizationBodies(), WindowBodies(), RecurrentBodies(), SelectionBodies(),
-        DropoutBodies(), LossBodies(), UpdateBodies()}) {
+        SizedByDataBodies(), DropoutBodies(), LossBodies(), UpdateBodies()}) {
     for (const BodyRow& row : family) {
       if (row.op == op) return &row;
     }

@@ -18,6 +18,7 @@ absl::Span<const BodyRow> NormalizationBodies();
 absl::Span<const BodyRow> WindowBodies();
 absl::Span<const BodyRow> RecurrentBodies();
 absl::Span<const BodyRow> SelectionBodies();
+absl::Span<const BodyRow> SizedByDataBodies();
 absl::Span<const BodyRow> DropoutBodies();
 absl::Span<const BodyRow> LossBodies();
 absl::Span<const BodyRow> UpdateBodies();

@@ -195,15 +195,16 @@ TEST(HelperBodiesTest, SingleNodes) {
   }
 }
 
-// Runs last: what the tests above went through. Message has no kernel; what is sized by data is of infer mode.
+// Runs last: what the tests above went through. Message has no kernel; what is sized by data is of infer mode, and
+// not read back where it is padded: onnxruntime runs it (tests/reference/training_graphs.py).
 TEST(HelperBodiesTest, EveryHelperOpHasATestedBody) {
-  const std::set<std::string> without = {"Message", "NonZero", "Compress", "Unique", "NonMaxSuppression"};
+  const std::set<std::string> elsewhere = {"Message", "NonZero", "Compress", "Unique", "NonMaxSuppression"};
   for (const OpInfo& info : AllOps()) {
-    if (info.domain != kPipecDomain || without.contains(std::string(info.op))) continue;
-    EXPECT_TRUE(HasBody(info.op)) << info.op << " needs a body in compiler/onnx/bodies";
-    EXPECT_TRUE(Covered().contains(std::string(info.op))) << info.op << " needs a case here";
+    if (info.domain != kPipecDomain) continue;
+    const std::string op(info.op);
+    EXPECT_TRUE(HasBody(op)) << op << " needs a body in compiler/onnx/bodies";
+    EXPECT_TRUE(elsewhere.contains(op) || Covered().contains(op)) << op << " needs a case here";
   }
-  EXPECT_TRUE(HasBody("Message"));
 }
 
 }  // namespace
