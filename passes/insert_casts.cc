@@ -70,10 +70,9 @@ class CastInserter {
                        [&](const Value* input) { return !input || IsWeight(input); });
   }
 
-  // Whether a value is small, or is float32 only by the way it was made.
+  // Whether a value is small, or is float32 only by the way it was made. Inputs are float32: positions, say.
   bool MayBeSmall(const Value* value) const {
-    return value->type.dtype == small_ || value->kind() == ValueKind::kInput ||
-           as_good_small_.contains(value);
+    return value->type.dtype == small_ || as_good_small_.contains(value);
   }
 
   bool ComputesSmall(const Node& node, const TypeGroup& group) const {

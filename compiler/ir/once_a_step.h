@@ -1,6 +1,7 @@
 // What is made of parameters alone, such as a weight in another type, is the same for all microbatches of a
 // step. Where it is kept from the forward to the backward pass, it has one place, and is computed in the first
-// microbatch only.
+// microbatch only. Parameters stay as they are until the step's last backward action: a schedule that updates
+// them earlier cannot use it.
 #pragma once
 
 #include "compiler/ir/module.h"

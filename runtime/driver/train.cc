@@ -115,6 +115,10 @@ class Trainer {
       report.skipped_steps = scaler_->skipped_steps();
     }
     if (done.stopped && (!scaler_ || scaler_->exhausted())) return NotFinite(step, done, loss, norm);
+    if (report.skipped && done.first.found) {
+      observer_.OnNote(
+          absl::StrCat("step ", step + 1, " skipped, not all its values are finite: ", OriginOf(done.first)));
+    }
     if (!report.skipped && done.first.found && options_.executor.check_finite && done.first.origin) {
       return NotFinite(step, done, loss, norm);
     }
@@ -137,6 +141,15 @@ class Trainer {
     return report;
   }
 
+  static std::string OriginOf(const NonFinite& first) {
+    std::string text = absl::StrCat(
+        first.origin ? "the first such value came" : "such values were there before the step, first used",
+        " in stage ", first.stage, ", node '", first.node, "' (", first.op, "), ",
+        plan::ActionKind_Name(first.kind));
+    if (first.microbatch >= 0) absl::StrAppend(&text, " of microbatch ", first.microbatch);
+    return text;
+  }
+
   // Nothing was updated; the same step once more, looking at every instruction, finds where it came from.
   absl::Status NotFinite(int64_t step, StepResult done, const std::optional<double>& loss,
                          const std::optional<double>& norm) {
@@ -153,13 +166,7 @@ class Trainer {
     if (!done.first.found) {
       return absl::FailedPreconditionError(absl::StrCat(text, "no instruction's result is at fault"));
     }
-    const NonFinite& first = done.first;
-    absl::StrAppend(
-        &text,
-        first.origin ? "the first such value came" : "such values were there before the step, first used",
-        " in stage ", first.stage, ", node '", first.node, "' (", first.op, "), ",
-        plan::ActionKind_Name(first.kind));
-    if (first.microbatch >= 0) absl::StrAppend(&text, " of microbatch ", first.microbatch);
+    absl::StrAppend(&text, OriginOf(done.first));
     if (scaler_)
       absl::StrAppend(&text, "; smaller loss scales did not help, the last was ", scaler_->scale());
     return absl::FailedPreconditionError(

@@ -15,13 +15,14 @@ BAD = 1  # the second step
 
 class OverflowSkipsEverywhere(Case):
     def model(self):
-        """Stage 0 up to h; g comes in behind it, and its gradient is p's alone: what overflows there, stage 0 never sees."""
+        """Stage 0 up to h; g comes in behind it. Where it is large, the gradient of p overflows and no other does."""
         weights = Weights(2)
         return self.write("model.onnxtxt", model_text(
             [f"float[N,{WIDTH}] x", f"float[N,{WIDTH}] g"], [f"float[N,{CLASSES}] logits"],
-            [weights.tensor("w0", WIDTH, WIDTH), weights.tensor("w1", WIDTH, CLASSES), weights.tensor("p", WIDTH, scale=1e-3),
-             weights.tensor("w2", WIDTH, CLASSES)],
-            ["m = MatMul(x, w0)", "h = Tanh(m)", "a = MatMul(h, w1)", "q = Mul(g, p)", "b = MatMul(q, w2)", "logits = Add(a, b)"]))
+            [weights.tensor("w0", WIDTH, WIDTH), weights.tensor("w1", WIDTH, CLASSES), weights.tensor("e", WIDTH, WIDTH),
+             weights.tensor("p", WIDTH, scale=1e-2), weights.tensor("w2", WIDTH, CLASSES)],
+            ["m = MatMul(x, w0)", "h = Tanh(m)", "a = MatMul(h, w1)", "u = MatMul(g, e)", "q = Mul(u, p)", "b = MatMul(q, w2)",
+             "logits = Add(a, b)"]))
 
     def data(self, fault, without_bad=False):
         """fault: "gradient" makes p's gradient infinite and nothing else, "nan" puts NaN into the last sample."""
@@ -30,7 +31,7 @@ class OverflowSkipsEverywhere(Case):
         g = [random.gauss(0, 1) for _ in range(STEPS * BATCH * WIDTH)]
         labels = [random.randrange(CLASSES) for _ in range(STEPS * BATCH)]
         if fault == "gradient":
-            g[(BAD * BATCH + 2) * WIDTH + 1] = 3e4
+            g[(BAD * BATCH + 2) * WIDTH + 1] = 400
         elif fault == "nan":
             x[(BAD * BATCH + BATCH - 1) * WIDTH] = math.nan
         if without_bad:
@@ -77,6 +78,12 @@ class OverflowSkipsEverywhere(Case):
             self.assertLess(relative_difference(floats(run.tensors[name][2]), floats(values)), 1e-4, name)
         for got, want in zip(run.losses[BAD + 1 :], never.losses[BAD:]):
             self.assertAlmostEqual(got, want, delta=1e-3 * want)
+
+    def test_check_finite_says_where_it_overflowed(self):
+        plan = self.plan(self.model(), 2, "--cut=h")
+        done = self.run_tool("piperun", plan, f"--data={self.data('gradient')}", "--check-finite")
+        self.assertRegex(done.stderr, r"step 2 skipped, not all its values are finite: the first such value came in stage 1, "
+                                      r"node 'Mul.*' \(Mul\), B of microbatch 1\n")
 
     def test_only_fp16_is_scaled(self):
         model, data = self.model(), self.data("gradient")

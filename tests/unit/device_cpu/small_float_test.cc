@@ -47,7 +47,7 @@ class SmallFloatTest : public ::testing::TestWithParam<DType> {
     absl::StatusOr<std::vector<Tensor>> got = small.Run();
     ASSERT_TRUE(got.ok()) << got.status();
     const std::vector<double> values = Widened((*got)[0]), wanted = wide.Get(0);
-    const double half_a_bit = GetParam() == DType::kBFloat16 ? 0x1p-9 : 0x1p-12;
+    const double half_a_bit = GetParam() == DType::kBFloat16 ? 0x1p-8 : 0x1p-11;
     for (size_t i = 0; i < wanted.size(); ++i)
       EXPECT_NEAR(values[i], wanted[i], half_a_bit * std::abs(wanted[i]) * 1.01 + 1e-5) << i;
   }

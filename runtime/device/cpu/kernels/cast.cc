@@ -1,5 +1,6 @@
 // Cast between all element types (convert.h, cast_tiny.h).
 #include <memory>
+#include <type_traits>
 
 #include "runtime/base/status.h"
 #include "runtime/base/tiny_types.h"
@@ -10,14 +11,20 @@
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/typed.h"
 #include "runtime/device/cpu/kernels/vector_loop.h"
+#include "runtime/device/cpu/small_float_rows.h"
 
 namespace pipec::cpu {
 namespace {
+
+template <typename T>
+constexpr bool kIsSmall = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 
 template <typename From, typename To>
 void Loop(const void* x, void* y, int64_t n) {
   const From* from = static_cast<const From*>(x);
   To* to = static_cast<To*>(y);
+  if constexpr (kIsSmall<From> && std::is_same_v<To, float>) return WidenRow(from, to, n);
+  if constexpr (kIsSmall<To> && std::is_same_v<From, float>) return RoundRow(from, to, n);
 #pragma GCC ivdep  // y may be x if the sizes agree, which no step of the loop notices
   for (int64_t i = 0; i < n; ++i) to[i] = Convert<To>(from[i]);
 }
