@@ -37,6 +37,8 @@ struct Action {
   int microbatch = -1;
   // For a message: the stage at the other end; -1 otherwise.
   int peer_stage = -1;
+  // An F that a device may overlap with the B that comes after it; PyTorch's CSV writes both in one cell.
+  bool paired = false;
 
   bool operator==(const Action&) const = default;
 };

@@ -6,58 +6,28 @@
 //   rank 1  1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 3F2 3B2 3F3 3B3 1B2 1B3
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "compiler/schedule/generators.h"
+#include "compiler/schedule/interleaved_table.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
-namespace {
-
-int Rounds(int ranks, int microbatches) { return std::max(1, microbatches / ranks); }
-
-bool Divides(int ranks, int microbatches) { return microbatches % Rounds(ranks, microbatches) == 0; }
-
-absl::Status CheckMicrobatches(const ScheduleShape& shape) {
-  const int P = shape.ranks, M = shape.microbatches;
-  if (Divides(P, M)) return absl::OkStatus();
-  int below = M, above = M;
-  while (!Divides(P, below)) --below;
-  while (!Divides(P, above)) ++above;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "schedule interleaved cannot take ", M, " microbatches on ", P, " ranks: they go through in ",
-      Rounds(P, M), " rounds of equal size; the nearest numbers that work are ", below, " and ", above));
-}
-
-}  // namespace
 
 absl::StatusOr<Schedule> GenerateInterleaved(const ScheduleShape& shape) {
   ASSIGN_OR_RETURN(Schedule schedule, EmptySchedule("interleaved", shape, Placement::kLoop));
-  RETURN_IF_ERROR(CheckMicrobatches(shape));
-  const int P = shape.ranks, V = shape.virtual_stages, M = shape.microbatches;
-  const int group = M / Rounds(P, M);
-
-  // The k-th forward of every rank: which of its stages, which microbatch. Backwards go the same way from the
-  // last stage.
-  struct Entry {
-    int local_stage, microbatch;
-  };
-  std::vector<Entry> table;
-  for (int first = 0; first < M; first += group) {
-    for (int c = 0; c < V; ++c) {
-      for (int m = first; m < first + group; ++m) table.push_back({c, m});
-    }
-  }
-
-  const int total = V * M;
+  ASSIGN_OR_RETURN(const InterleavedTable table, MakeInterleavedTable("interleaved", shape));
+  const int P = shape.ranks, V = shape.virtual_stages;
+  const int total = static_cast<int>(table.entries.size());
   for (int r = 0; r < P; ++r) {
     std::vector<Action>& list = schedule.ranks[r];
     auto forward = [&](int k) {
-      list.push_back({ActionKind::kF, r + table[k].local_stage * P, table[k].microbatch});
+      const auto [local_stage, microbatch] = table.entries[k];
+      list.push_back({ActionKind::kF, r + local_stage * P, microbatch});
     };
     auto backward = [&](int k) {
-      list.push_back({ActionKind::kB, r + (V - 1 - table[k].local_stage) * P, table[k].microbatch});
+      const auto [local_stage, microbatch] = table.entries[k];
+      list.push_back({ActionKind::kB, r + (V - 1 - local_stage) * P, microbatch});
     };
-    const int warm_up = std::min((V - 1) * group + 2 * (P - 1 - r), total);
+    const int warm_up = std::min((V - 1) * table.group + 2 * (P - 1 - r), total);
     for (int k = 0; k < warm_up; ++k) forward(k);
     for (int k = warm_up; k < total; ++k) {
       forward(k);
