@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/cost/node_cost.h"
 #include "compiler/schedule/schedule.h"
+#include "passes/chosen_schedule.h"
 #include "passes/passes.h"
 #include "runtime/base/status.h"
 
@@ -30,12 +31,12 @@ std::vector<StageLink> Links(const Module& module, const Cluster& cluster, bool 
   return links;
 }
 
-absl::StatusOr<Schedule> Generate(const ScheduleInfo& info, const ScheduleShape& shape,
-                                  absl::Span<const StageLink> links, absl::Span<const StageTimes> times) {
-  ASSIGN_OR_RETURN(Schedule schedule, info.generate(shape));
-  if (!links.empty()) {
-    ASSIGN_OR_RETURN(schedule, AddMessages(schedule, links, times));
-  }
+absl::StatusOr<Schedule> WithMessages(Schedule schedule, absl::Span<const StageLink> links,
+                                      absl::Span<const StageTimes> times) {
+  // A schedule from a file is as yet anybody's: its faults are told in its own words, before messages are in between.
+  RETURN_IF_ERROR(CheckSchedule(schedule, {}));
+  if (links.empty()) return schedule;
+  ASSIGN_OR_RETURN(schedule, AddMessages(schedule, links, times));
   RETURN_IF_ERROR(CheckSchedule(schedule, links));
   return schedule;
 }
@@ -65,16 +66,13 @@ void AddUpdate(const Module& module, Schedule& schedule) {
 absl::StatusOr<bool> OrderActions(Module& module, const PassContext& context) {
   const CompileOptions& options = context.options;
   const int stages = static_cast<int>(module.stages.size());
-  const ScheduleShape shape{options.ranks, stages / options.ranks, options.microbatches};
-  const ScheduleInfo* info = FindSchedule(options.schedule);
-  const ScheduleInfo* infer = FindSchedule("infer");
-  if (!info || !infer)
-    return absl::InvalidArgumentError(absl::StrCat("--schedule=", options.schedule, " is unknown"));
+  ASSIGN_OR_RETURN(Schedule chosen, ChosenSchedule(module.mode, options));
+  const Schedule forward = ForwardOnly(chosen.shape, chosen.rank_of_stage);
   std::vector<StageTimes> times;
   for (const Stage& stage : module.stages) times.push_back(stage.times);
 
   const std::vector<StageLink> links = Links(module, options.cluster, module.mode == Mode::kTrain);
-  ASSIGN_OR_RETURN(module.schedule, Generate(*info, shape, links, times));
+  ASSIGN_OR_RETURN(module.schedule, WithMessages(std::move(chosen), links, times));
   ASSIGN_OR_RETURN(module.simulation, Simulate(module.schedule, links, times));
   if (module.mode == Mode::kInfer) {
     module.eval_schedule = module.schedule;
@@ -82,8 +80,7 @@ absl::StatusOr<bool> OrderActions(Module& module, const PassContext& context) {
   }
   // Unit times: evaluation advances in lockstep, so that a link never holds more than two messages.
   const std::vector<StageTimes> unit(stages);
-  ASSIGN_OR_RETURN(module.eval_schedule,
-                   Generate(*infer, shape, Links(module, options.cluster, false), unit));
+  ASSIGN_OR_RETURN(module.eval_schedule, WithMessages(forward, Links(module, options.cluster, false), unit));
   AddUpdate(module, module.schedule);
   return true;
 }

@@ -16,6 +16,7 @@
 #include "absl/strings/strip.h"
 #include "compiler/partition/solve.h"
 #include "compiler/schedule/schedule.h"
+#include "passes/chosen_schedule.h"
 #include "passes/passes.h"
 #include "passes/recompute_stages.h"
 #include "passes/stage_items.h"
@@ -25,19 +26,6 @@ namespace pipec {
 namespace {
 
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
-
-absl::StatusOr<const ScheduleInfo*> ChooseSchedule(const Module& module, const CompileOptions& options) {
-  const ScheduleInfo* info = FindSchedule(options.schedule);
-  const bool infer = module.mode == Mode::kInfer;
-  if (info && info->forward_only == infer) return info;
-  std::vector<absl::string_view> names;
-  for (const ScheduleInfo& row : AllSchedules()) {
-    if (row.forward_only == infer) names.push_back(row.name);
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--schedule=", options.schedule, info ? " is not for --mode=" : " is unknown; for --mode=",
-      infer ? "infer" : "train", info ? "; there are " : " there are ", absl::StrJoin(names, ", ")));
-}
 
 // Puts a node that depends on parameters only (a transposed weight, say) in front of its first consumer, so
 // that both can share a stage. One whose own operand has other users stays: moved past them, that operand's
@@ -164,11 +152,8 @@ void SortByStage(Graph& graph, int stages) {
 
 absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context) {
   const CompileOptions& options = context.options;
-  ASSIGN_OR_RETURN(const ScheduleInfo* info, ChooseSchedule(module, options));
-  const int virtual_stages =
-      options.virtual_stages > 0 ? options.virtual_stages : info->default_virtual_stages;
-  const ScheduleShape shape{options.ranks, virtual_stages, options.microbatches};
-  const int stages = shape.stages();
+  ASSIGN_OR_RETURN(const Schedule schedule, ChosenSchedule(module.mode, options));
+  const int virtual_stages = schedule.shape.virtual_stages, stages = schedule.shape.stages();
 
   MoveToConsumers(module.graph);
   ASSIGN_OR_RETURN(StageItems items, BuildStageItems(module, options.cluster));
@@ -180,9 +165,8 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
     return Explain(absl::OutOfRangeError(absl::StrCat("at most ", MaxStages(problem))), options,
                    virtual_stages);
   }
-  ASSIGN_OR_RETURN(const Schedule schedule, info->generate(shape));
   problem.in_flight = InFlight(schedule, KeptFrom::kForward);
-  problem.rank_of_stage = PlaceStages(shape, info->placement);
+  problem.rank_of_stage = schedule.rank_of_stage;
   const int64_t limit = options.cluster.memory_limit > 0 ? options.cluster.memory_limit : kUnlimited;
   if (options.cut.empty()) problem.memory_limit = limit;
   const PartitionProblem recomputed = RecomputedEverywhere(problem, items.times, schedule);

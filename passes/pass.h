@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct CompileOptions {
   int ranks = 2;
   int virtual_stages = 0;        // 0: what the schedule needs
   std::string schedule = "1f1b";
+  std::shared_ptr<const Schedule> schedule_from_file;  // instead of one by name, if there is one
   int microbatches = 32;
   int replicas = 1;
   std::string loss = "auto";     // auto, output:NAME[*WEIGHT],..., cross-entropy, mse, bce

@@ -1,10 +1,15 @@
 #include "tools/compile_flags.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "compiler/cost/cluster.h"
 #include "compiler/onnx/import.h"
@@ -20,6 +25,7 @@ constexpr int kDefaultStages = 2;
 constexpr int kDefaultMicrobatches = 32;
 constexpr char kDefaultSchedule[] = "1f1b";
 constexpr char kInferSchedule[] = "infer";
+constexpr char kScheduleFile[] = ".csv";
 constexpr char kDefaultOptimizer[] = "adamw";
 constexpr int64_t kMaxBatch = int64_t{1} << 31;
 
@@ -78,8 +84,19 @@ void CompileFlags::AddTo(FlagTable& table) {
             absl::StrCat(kDefaultStages));
   table.Int("virtual-stages", "V", &options.virtual_stages, 1, "stages a rank holds",
             "1, or what the schedule needs");
-  table.Choice("schedule", &schedule_, ScheduleNames(), "order of the work; --list-schedules describes them",
-               "1f1b; infer in infer mode");
+  table.Add({.name = "schedule",
+             .value = absl::StrCat(absl::StrJoin(ScheduleNames(), "|"), "|FILE.csv"),
+             .default_text = "1f1b; infer in infer mode",
+             .help = "order of the work; --list-schedules describes them; a file is in PyTorch's CSV",
+             .choices = ScheduleNames(),
+             .parse = [this](absl::string_view text) {
+               schedule_ = std::string(text);
+               return FindSchedule(text) || absl::EndsWith(text, kScheduleFile)
+                          ? absl::OkStatus()
+                          : absl::InvalidArgumentError(absl::StrCat(
+                                "'", text, "' is not known; valid are ", absl::StrJoin(ScheduleNames(), ", "),
+                                ", or a file whose name ends in ", kScheduleFile));
+             }});
   table.Int("microbatches", "M", &microbatches_, 1, "equal parts of a batch",
             absl::StrCat(kDefaultMicrobatches));
   table.Int("batch", "B", &batch_, 1, "samples per step",
@@ -159,10 +176,37 @@ void CompileFlags::AddTo(FlagTable& table) {
   });
 }
 
+// A file says all of its shape; flags may repeat it.
+absl::Status CompileFlags::ReadScheduleFile() {
+  CompileOptions& options = context_.options;
+  if (!absl::EndsWith(schedule_, kScheduleFile)) return absl::OkStatus();
+  std::ifstream file(schedule_);
+  std::stringstream contents;
+  contents << file.rdbuf();
+  if (!file)
+    return absl::NotFoundError(
+        absl::StrCat("--schedule: cannot read ", schedule_, ": ", std::strerror(errno)));
+  ASSIGN_OR_RETURN(Schedule schedule, FromCsv(contents.str(), schedule_));
+  auto take = [&](absl::string_view flag, int& given, int value) {
+    if (given != 0 && given != value) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", flag, "=", given, ", but the schedule ", schedule_, " has ", value));
+    }
+    given = value;
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(take("stages", stages_, schedule.shape.ranks));
+  RETURN_IF_ERROR(take("virtual-stages", options.virtual_stages, schedule.shape.virtual_stages));
+  RETURN_IF_ERROR(take("microbatches", microbatches_, schedule.shape.microbatches));
+  options.schedule_from_file = std::make_shared<const Schedule>(std::move(schedule));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<int64_t> CompileFlags::Resolve() {
   CompileOptions& options = context_.options;
   options.seed = seed_;
   options.loss = loss_;
+  RETURN_IF_ERROR(ReadScheduleFile());
   if (mode_.empty()) mode_ = schedule_ == kInferSchedule ? "infer" : "train";
   options.mode = mode_ == "infer" ? Mode::kInfer : Mode::kTrain;
   options.schedule = !schedule_.empty()             ? schedule_

@@ -34,6 +34,7 @@ class CompileFlags {
  private:
   // Fills context_.options; returns the samples of a microbatch, 0 for the model's own.
   absl::StatusOr<int64_t> Resolve();
+  absl::Status ReadScheduleFile();
   void Assume(std::string what) { notes_.push_back(std::move(what)); }
 
   std::string model_;

@@ -68,7 +68,19 @@ class Checker {
                         ToString(schedule_.ranks[r][position]));
   }
   absl::Status Bad(int r, int position, absl::string_view what) const {
-    return absl::InvalidArgumentError(absl::StrCat(At(r, position), ": ", what));
+    return absl::InvalidArgumentError(absl::StrCat(At(r, position), ": ", what, Excerpt(r, position)));
+  }
+  // The rank's line around a position, which is marked.
+  std::string Excerpt(int r, int position) const {
+    constexpr int kNeighbours = 6;
+    const std::vector<Action>& list = schedule_.ranks[r];
+    const int begin = std::max(0, position - kNeighbours);
+    const int end = std::min(static_cast<int>(list.size()), position + kNeighbours + 1);
+    std::string text = absl::StrCat("\n  rank ", r, ":", begin > 0 ? " ..." : "");
+    for (int k = begin; k < end; ++k) {
+      absl::StrAppend(&text, " ", k == position ? ">" : "", ToString(list[k]), k == position ? "<" : "");
+    }
+    return absl::StrCat(text, end < static_cast<int>(list.size()) ? " ..." : "");
   }
   std::string MessageName(int link, int m) const {
     return absl::StrCat(Forward(link) ? "activations" : "gradients", " of microbatch ", m, " from stage ",
@@ -281,15 +293,16 @@ class Checker {
       waiting[r].clear();
       runnable.insert(runnable.end(), woken.begin(), woken.end());
     }
-    std::string stuck;
+    std::string stuck, lines;
     for (int r = 0; r < P_; ++r) {
       if (over(r)) continue;
       absl::StrAppend(&stuck, stuck.empty() ? "" : ", ", "rank ", r, " at position ", reached_[r], ", ",
                       ToString(schedule_.ranks[r][reached_[r]]), ", for rank ", WaitsFor(r));
+      absl::StrAppend(&lines, Excerpt(r, reached_[r]));
     }
     if (stuck.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        absl::StrCat("schedule ", schedule_.name, ": ranks wait for each other: ", stuck));
+        absl::StrCat("schedule ", schedule_.name, ": ranks wait for each other: ", stuck, lines));
   }
 
   const Schedule& schedule_;

@@ -15,8 +15,8 @@
 
 namespace pipec {
 
-absl::StatusOr<Schedule> GenerateInfer(const ScheduleShape& shape) {
-  ASSIGN_OR_RETURN(Schedule schedule, EmptySchedule("infer", shape, Placement::kLoop));
+Schedule ForwardOnly(const ScheduleShape& shape, std::vector<int> rank_of_stage) {
+  Schedule schedule{"infer", shape, std::move(rank_of_stage), std::vector<std::vector<Action>>(shape.ranks)};
   for (int tick = 0; tick < shape.microbatches + shape.stages() - 1; ++tick) {
     for (int s = shape.stages() - 1; s >= 0; --s) {
       const int m = tick - s;
@@ -25,6 +25,11 @@ absl::StatusOr<Schedule> GenerateInfer(const ScheduleShape& shape) {
     }
   }
   return schedule;
+}
+
+absl::StatusOr<Schedule> GenerateInfer(const ScheduleShape& shape) {
+  ASSIGN_OR_RETURN(const Schedule empty, EmptySchedule("infer", shape, Placement::kLoop));
+  return ForwardOnly(shape, empty.rank_of_stage);
 }
 
 }  // namespace pipec

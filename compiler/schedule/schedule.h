@@ -50,6 +50,9 @@ absl::Span<const ScheduleInfo> AllSchedules();
 // Null if there is none.
 const ScheduleInfo* FindSchedule(absl::string_view name);
 
+// Schedule infer, on stages that are placed as another schedule wants them: what a rank does forward only.
+Schedule ForwardOnly(const ScheduleShape& shape, std::vector<int> rank_of_stage);
+
 // A message type between two stages: activations forward (from < to) or gradients backward (from > to).
 struct StageLink {
   int from_stage;
@@ -100,5 +103,11 @@ absl::StatusOr<Simulation> Simulate(const Schedule& schedule, absl::Span<const S
 
 // PyTorch's compute-only CSV: one line per rank, cells in execution order.
 std::string ToCsv(const Schedule& schedule);
+
+// The compute actions of a schedule in PyTorch's CSV, compute-only or with messages, which are left out. Older files
+// write B for the input gradient and BW for the full backward: any BW, or a W without any I, marks such a file. The
+// stages of a rank are those on its line; the number of microbatches is what there is. InvalidArgument, naming line and
+// cell, for what is none, and for a stage on two lines or none; whether the order is sound is CheckSchedule's to say.
+absl::StatusOr<Schedule> FromCsv(absl::string_view text, absl::string_view name);
 
 }  // namespace pipec

@@ -66,7 +66,7 @@ absl::Status CheckFields(const RankPlan& p, const Action& action) {
   return absl::OkStatus();
 }
 
-// How far each (stage, kind) has come: the microbatch that must be next.
+// How far each (stage, kind) has come: the microbatch that must be next. B is an I and a W at once.
 class Progress {
  public:
   int Next(int stage, plan::ActionKind kind) const {
@@ -100,16 +100,19 @@ absl::Status CheckList(const RankPlan& p, const google::protobuf::RepeatedPtrFie
     }
     const int stage = action.stage(), m = action.microbatch();
     if (IsCompute(action.kind())) {
-      if (progress.Next(stage, action.kind()) != m) return bad("out of microbatch order, or twice");
-      progress.Advance(stage, action.kind());
+      std::vector<plan::ActionKind> rows = {action.kind()};
+      if (action.kind() == plan::B) rows = {plan::I, plan::W};
+      for (const plan::ActionKind row : rows) {
+        if (progress.Next(stage, row) != m) return bad("out of microbatch order, or twice");
+        progress.Advance(stage, row);
+      }
       const plan::ActionKind before = action.kind() == plan::W ? plan::I : plan::F;
       if (action.kind() != plan::F && progress.Next(stage, before) <= m) {
         return bad(absl::StrCat("before its ", plan::ActionKind_Name(before)));
       }
     } else if (IsMessage(action.kind())) {
       const bool forward = action.kind() == plan::SEND_F || action.kind() == plan::RECV_F;
-      const int computed = forward ? progress.Next(stage, plan::F)
-                                   : std::max(progress.Next(stage, plan::B), progress.Next(stage, plan::I));
+      const int computed = progress.Next(stage, forward ? plan::F : plan::I);
       if (IsSend(action.kind()) ? computed <= m : computed > m) {
         return bad(IsSend(action.kind()) ? "sent before it is made" : "received after it is used");
       }
@@ -127,10 +130,7 @@ absl::Status CheckList(const RankPlan& p, const google::protobuf::RepeatedPtrFie
     if (count(plan::F) != microbatches)
       return absl::InvalidArgumentError(absl::StrCat(stage, "F lacks microbatches"));
     if (!training) continue;
-    const bool whole = count(plan::B) == microbatches && count(plan::I) == 0 && count(plan::W) == 0;
-    const bool split =
-        count(plan::B) == 0 && count(plan::I) == microbatches && count(plan::W) == microbatches;
-    if (!whole && !split)
+    if (count(plan::I) != microbatches || count(plan::W) != microbatches)
       return absl::InvalidArgumentError(absl::StrCat("stage ", stage, ": backward lacks microbatches"));
   }
   for (int k = 0; training && k < p.messages_size(); ++k) {

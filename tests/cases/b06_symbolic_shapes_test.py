@@ -5,7 +5,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import Case, Weights, floats, main, model_text, relative_difference, schedules, write_npz
+from pipec_testing import Case, Weights, floats, main, model_text, pipelines, relative_difference, write_npz
 
 WIDTH, TOKENS, SAMPLES = 6, 4, 24
 CUTS = ("--cut=n,b", "--cut=t,c", "--cut=a,r")
@@ -40,10 +40,6 @@ class B06(Case):
         write_npz(self.data, {"x": ("float32", (SAMPLES, WIDTH * TOKENS), x),
                               "labels": ("int64", (SAMPLES,), [values.randrange(WIDTH) for _ in range(SAMPLES)])})
 
-    def flags(self, schedule, batch):
-        stages = ["--stages=1", "--virtual-stages=3"] if schedule == "interleaved" else ["--stages=3"]
-        return [*stages, f"--schedule={schedule}", f"--batch={batch}", "--microbatches=2", "--optimizer=sgd"]
-
     def check_training(self, path, cuts):
         for batch in (6, 4):
             common = [f"--batch={batch}", "--optimizer=sgd"]
@@ -53,10 +49,10 @@ class B06(Case):
             for name, (dtype, _, data) in reference.tensors.items():
                 if dtype == "F32":
                     self.assertLess(relative_difference(floats(data), floats(whole.tensors[name][2])), 1e-5, name)
-            for schedule in schedules():
+            for schedule, flags in pipelines(stages=3, microbatches=2):
                 for cut in cuts:
                     with self.subTest(batch=batch, schedule=schedule, cut=cut):
-                        plan = self.compile(path, *self.flags(schedule, batch), cut)
+                        plan = self.compile(path, *flags, *common, "--microbatches=2", cut)
                         self.assert_same_run(self.train(plan, self.data, "--lr=0.1"), reference, schedule)
 
     def test_shape_arithmetic_folds(self):
@@ -74,7 +70,7 @@ class B06(Case):
                                                                           "z = ReduceMean <keepdims = 0> (q, mean)\n  y = Add(z, pick)")
         text = text.replace("  pick = Gather(e, six)\n", "").replace("  y = Add(z, pick)", "  pick = Gather(e, six)\n  y = Add(z, pick)")
         path = self.write("travels.onnxtxt", text)
-        printed = self.run_tool("pipec", path, *self.flags("1f1b", 6), "--cut=b,c", "--print=staged", "--dry-run").stdout
+        printed = self.run_tool("pipec", path, "--stages=3", "--batch=6", "--microbatches=2", "--cut=b,c", "--print=staged", "--dry-run").stdout
         messages = [line for line in printed.splitlines() if "ai.pipec::Message" in line]
         self.assertTrue(any(re.search(r"six[^=]*: int64", line) for line in messages), printed)
         self.assertFalse([line for line in messages if "int64" in line and re.search(r"grad|six[^=]*\.d|d_six", line)], printed)

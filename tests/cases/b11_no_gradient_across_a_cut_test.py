@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import Case, Weights, main, model_text, schedules, write_npz
+from pipec_testing import Case, Weights, main, model_text, pipelines, write_npz
 
 WIDTH = 4
 
@@ -38,11 +38,10 @@ class B11(Case):
             start = self.train(self.compile(path, "--stages=1", "--microbatches=4", "--batch=8"), data, "--lr=0")
             self.assertNotEqual(reference.tensors["wh"], start.tensors["wh"], f"{what}: wh does not learn")
             self.assertEqual(reference.tensors["wg"], start.tensors["wg"], f"{what}: wg has no gradient and must stay")
-            for schedule in schedules():
+            for schedule, flags in pipelines(stages=2, microbatches=4):
                 with self.subTest(use=what, schedule=schedule):
-                    cut = ["--cut=g"] if schedule != "interleaved" and what != "nothing" else []
-                    plan = self.compile(path, "--stages=2" if schedule != "interleaved" else "--stages=1",
-                                        f"--schedule={schedule}", "--microbatches=4", "--batch=8", *cut)
+                    cut = ["--cut=g"] if what != "nothing" else []
+                    plan = self.compile(path, *flags, "--microbatches=4", "--batch=8", *cut)
                     self.assert_same_run(self.train(plan, data), reference, f"{what}, {schedule}")
 
 

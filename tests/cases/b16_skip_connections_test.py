@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import Case, Weights, main, model_text, read_npz, schedules, write_npz
+from pipec_testing import Case, Weights, main, model_text, pipelines, read_npz, write_npz
 
 WIDTH, WIDE, SAMPLES = 8, 4096, 32
 
@@ -32,11 +32,9 @@ class B16(Case):
 
     def test_training_equals_one_rank(self):
         reference = self.train(self.compile(self.path, "--stages=1", "--microbatches=8", "--batch=16"), self.data)
-        for schedule in schedules():
+        for schedule, flags in pipelines(stages=4, microbatches=8):
             with self.subTest(schedule=schedule):
-                stages = "--stages=4" if schedule != "interleaved" else "--stages=2"
-                plan = self.compile(self.path, stages, f"--schedule={schedule}", "--microbatches=8", "--batch=16",
-                                    "--cut=s0,s1,s2")
+                plan = self.compile(self.path, *flags, "--microbatches=8", "--batch=16", "--cut=s0,s1,s2")
                 self.assert_same_run(self.train(plan, self.data), reference, schedule)
 
     def test_inference_equals_one_rank(self):

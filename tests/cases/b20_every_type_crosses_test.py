@@ -6,7 +6,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import Case, Weights, main, model_text, schedules, write_npz
+from pipec_testing import Case, Weights, main, model_text, pipelines, write_npz
 
 WIDTH, SAMPLES, VOCABULARY = 4, 16, 8
 
@@ -36,11 +36,10 @@ class B20(Case):
             common = [f"--microbatches={microbatches}", "--batch=6", "--optimizer=sgd"]
             reference = self.train(self.compile(path, "--stages=1", *common), data, "--lr=0.1")
             self.assertEqual(len(reference.losses), SAMPLES // 6)
-            for schedule in schedules():
+            for schedule, flags in pipelines(stages=3, microbatches=microbatches):
                 for cut in ("--cut=scale,a1", "--cut=mask,s1"):
                     with self.subTest(microbatches=microbatches, schedule=schedule, cut=cut):
-                        stages = ["--stages=1", "--virtual-stages=3"] if schedule == "interleaved" else ["--stages=3"]
-                        plan = self.compile(path, *stages, f"--schedule={schedule}", cut, *common)
+                        plan = self.compile(path, *flags, cut, *common)
                         self.assert_same_run(self.train(plan, data, "--lr=0.1"), reference, schedule)
 
 

@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import Case, Weights, floats, main, model_text, relative_difference, schedules, write_npz
+from pipec_testing import Case, Weights, floats, main, model_text, pipelines, relative_difference, write_npz
 
 INPUTS, OUTPUTS, SAMPLES, RATE, STEPS = 4, 3, 16, 0.1, 5
 
@@ -41,11 +41,10 @@ class B25(Case):
         write_npz(data, {"x": ("float32", (SAMPLES, INPUTS), flat(x)), "labels": ("float32", (SAMPLES, OUTPUTS), flat(labels))})
         losses, end1, end2 = plain_sgd(x, w1, w2, labels)
         for microbatches in (1, 4, 16):
-            for schedule in schedules():
+            for schedule, flags in pipelines(stages=2, microbatches=microbatches):
                 with self.subTest(microbatches=microbatches, schedule=schedule):
-                    stages = "--stages=2" if schedule != "interleaved" else "--stages=1"
-                    plan = self.compile(path, stages, f"--schedule={schedule}", f"--microbatches={microbatches}",
-                                        f"--batch={SAMPLES}", "--loss=mse", "--optimizer=sgd")
+                    plan = self.compile(path, *flags, f"--microbatches={microbatches}", f"--batch={SAMPLES}", "--loss=mse",
+                                        "--optimizer=sgd")
                     run = self.train(plan, data, f"--lr={RATE}", "--weight-decay=0", f"--epochs={STEPS}")
                     self.assertEqual(len(run.losses), STEPS)
                     for got, want in zip(run.losses, losses):

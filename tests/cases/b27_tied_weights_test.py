@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import Case, Weights, main, model_text, schedules, write_npz
+from pipec_testing import Case, Weights, main, model_text, pipelines, write_npz
 
 WIDTH, VOCABULARY, SEQUENCE, SAMPLES = 6, 10, 5, 20
 
@@ -30,10 +30,9 @@ class B27(Case):
             reference = self.train(self.compile(path, "--stages=1", *common), data, "--clip-norm=0.5", "--lr=0.1")
             self.assertEqual(len(reference.losses), 5)
             self.assertLess(reference.losses[-1], reference.losses[0])
-            for schedule in schedules():
+            for schedule, flags in pipelines(stages=4, microbatches=4):
                 with self.subTest(schedule=schedule, optimizer=optimizer):
-                    stages = "--stages=4" if schedule != "interleaved" else "--stages=2"
-                    plan = self.compile(path, stages, f"--schedule={schedule}", *common, "--cut=h0,h1,h2")
+                    plan = self.compile(path, *flags, *common, "--cut=h0,h1,h2")
                     self.assert_same_run(self.train(plan, data, "--clip-norm=0.5", "--lr=0.1"), reference, schedule)
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import random
 import shutil
 import struct
@@ -158,11 +159,26 @@ class Run:
         self.losses, self.tensors, self.metrics, self.export = losses, tensors, metrics, export
 
 
-def schedules(training=True):
-    """Names of all schedules that --list-schedules knows."""
+def listed_schedules():
+    """Name -> what --list-schedules says of it, without the schedules that only go forward."""
     done = subprocess.run([str(BIN / "pipec"), "--list-schedules"], capture_output=True, text=True, timeout=TIMEOUT)
-    names = [line.split()[0] for line in done.stdout.splitlines() if line.strip()]
-    return [name for name in names if not training or name != "infer"]
+    listed = dict(line.split(None, 1) for line in done.stdout.splitlines() if line.strip())
+    return {name: text for name, text in listed.items() if not text.startswith("forward only")}
+
+
+def schedules(ranks=1, microbatches=None):
+    """Names of all schedules that can take so many microbatches on so many ranks."""
+    return [name for name, text in listed_schedules().items()
+            if microbatches is None or "M >= 2P" not in text or microbatches >= 2 * ranks]
+
+
+def pipelines(stages, microbatches):
+    """(schedule, flags) of every schedule that can have so many stages: one on each rank, or several."""
+    for name, text in listed_schedules().items():
+        only = re.search(r"V = (\d)$", text)
+        held = int(only[1]) if only else 2 if stages % 2 == 0 else stages
+        if stages % held == 0 and name in schedules(stages // held, microbatches):
+            yield name, [f"--schedule={name}", f"--stages={stages // held}", f"--virtual-stages={held}"]
 
 
 def main():

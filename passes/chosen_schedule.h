@@ -1,0 +1,14 @@
+// The schedule that the user chose: by name, or from a file.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "compiler/schedule/schedule.h"
+#include "passes/pass.h"
+
+namespace pipec {
+
+// Compute actions only. InvalidArgument if there is no such schedule, if it is not for the mode, or if it cannot take the
+// ranks, virtual stages or microbatches asked for.
+absl::StatusOr<Schedule> ChosenSchedule(Mode mode, const CompileOptions& options);
+
+}  // namespace pipec
