@@ -54,6 +54,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec &spec) {
   RETURN_IF_ERROR(CheckInputElements(spec, 2, x.dtype, c.groups * c.y_channels));
   RETURN_IF_ERROR(CheckOutput(spec, 0, {x.dtype, y.shape}));
   const bool bias = Has(spec, 2);
+  if (!kTransposed && x.dtype == DType::kFloat32 && IsPointwise(c) && c.multiplications() > 0)
+    return MakePointwiseConvolution(c, bias);
   if (IsOneDnnFloat(x.dtype) && c.multiplications() > 0)
     return MakeOneDnnConvolution(c, x.dtype, kTransposed, bias);
   return ForFloats(spec, x.dtype, [=](auto zero) {

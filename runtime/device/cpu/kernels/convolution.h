@@ -23,7 +23,13 @@ absl::StatusOr<Convolution> ReadConvolution(const KernelSpec &spec, const Shape 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnConvolution(const Convolution &convolution, DType dtype,
                                                               bool transposed, bool bias);
 
-// The same: (dY, X) -> (dW) of a convolution that is not transposed,
+// Whether each element of Y depends on the elements of X at its own place only, as a matrix product says it.
+bool IsPointwise(const Convolution &convolution);
+
+// float32 of a convolution that is pointwise and not transposed: (X, W, bias?) -> (Y), no dimension of which is 0.
+absl::StatusOr<std::unique_ptr<Kernel>> MakePointwiseConvolution(const Convolution &convolution, bool bias);
+
+// As MakeOneDnnConvolution: (dY, X) -> (dW) of a convolution that is not transposed,
 // or, with `dy` = 1, (X, dY) -> (dW).
 absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnWeightGradient(const Convolution &convolution, DType dtype,
                                                                  int dy);
