@@ -49,7 +49,7 @@ class GradientBuilder {
   // Sums `gradient` over the axes along which a tensor of shape `shape` was broadcast; result has exactly
   // `shape`.
   Value* SumToShape(Value* gradient, absl::Span<const int64_t> shape);
-  // The constant contents of an int64 operand; fails if it is not constant.
+  // The constant contents of an operand of int64 or int32; fails if it is not constant.
   std::vector<int64_t> ConstantInts(Value* value);
 
   void Fail(absl::Status status) {

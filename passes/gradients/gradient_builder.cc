@@ -127,15 +127,21 @@ Value* GradientBuilder::SumToShape(Value* gradient, absl::Span<const int64_t> sh
 }
 
 std::vector<int64_t> GradientBuilder::ConstantInts(Value* value) {
-  if (value->kind() != ValueKind::kConstant || value->type.dtype != DType::kInt64) {
+  const bool narrow = value->type.dtype == DType::kInt32;
+  if (value->kind() != ValueKind::kConstant || (value->type.dtype != DType::kInt64 && !narrow)) {
     Fail(absl::UnimplementedError(
-        absl::StrCat("operand '", value->name(), "' is not a constant of type int64")));
+        absl::StrCat("operand '", value->name(), "' is not a constant of type int64 or int32")));
     return {};
   }
   absl::StatusOr<std::string> bytes = ReadData(*value);
   if (!bytes.ok()) {
     Fail(bytes.status());
     return {};
+  }
+  if (narrow) {
+    std::vector<int32_t> ints(bytes->size() / sizeof(int32_t));
+    std::memcpy(ints.data(), bytes->data(), bytes->size());
+    return {ints.begin(), ints.end()};
   }
   std::vector<int64_t> ints(bytes->size() / sizeof(int64_t));
   std::memcpy(ints.data(), bytes->data(), ints.size() * sizeof(int64_t));

@@ -15,11 +15,11 @@ const std::vector<GradientRuleEntry>& Rules() {
   static const auto* const rules = [] {
     auto* all = new std::vector<GradientRuleEntry>;
     for (auto family :
-         {ActivationRules, ArithmeticRules,    BlockRules,        DeterminantRules, EinsumRules,
-          FourierRules,    IndexingRules,      LossRules,         MathRules,        MatMulRules,
-          NormRules,       NormalizationRules, QuantizationRules, RecurrentRules,   ReductionRules,
-          ResizeRules,     ScatterRules,       SelectionRules,    SequenceRules,    ShapeRules,
-          WindowRules}) {
+         {ActivationRules, ArithmeticRules, BlockRules,      DeformConvRules,    DeterminantRules,
+          EinsumRules,     FourierRules,    GridSampleRules, IndexingRules,      LossRules,
+          MathRules,       MatMulRules,     NormRules,       NormalizationRules, QuantizationRules,
+          RecurrentRules,  ReductionRules,  RegionRules,     ResizeRules,        ScatterRules,
+          SelectionRules,  SequenceRules,   ShapeRules,      WindowRules}) {
       for (const GradientRuleEntry& entry : family()) all->push_back(entry);
     }
     return all;

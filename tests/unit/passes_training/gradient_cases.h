@@ -21,6 +21,7 @@ inline void PrintTo(const GradientCase& c, std::ostream* out) { *out << c.op << 
 
 std::vector<GradientCase> MathCases();
 std::vector<GradientCase> LinearCases();
+std::vector<GradientCase> SamplingCases();
 std::vector<GradientCase> PlaceCases();
 std::vector<GradientCase> WindowCases();
 std::vector<GradientCase> NormalizationCases();

@@ -214,7 +214,7 @@ const std::vector<Case>* MakeCases() {
        }},
   };
   for (const auto& family :
-       {MathCases(), LinearCases(), PlaceCases(), WindowCases(), NormalizationCases(), RecurrentCases()})
+       {MathCases(), LinearCases(), SamplingCases(), PlaceCases(), WindowCases(), NormalizationCases(), RecurrentCases()})
     all->insert(all->end(), family.begin(), family.end());
   return all;
 }
