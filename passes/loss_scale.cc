@@ -11,9 +11,10 @@ double LossScaleDivisor(const Module& module, const CompileOptions& options) {
   if (training.loss_is_sum) return 1;
   double weight = static_cast<double>(options.microbatches) * options.replicas;
   if (training.loss_weight) {
+    // The helper losses count their labels; of other weights nothing is known but that they sum over samples.
     const Node* loss = training.loss_weight->producer()->input(1)->producer();
-    const Value* labels = loss ? loss->input(1) : nullptr;
-    weight *= static_cast<double>(labels ? labels->type.elements() : module.microbatch_size);
+    const bool counts_labels = loss && loss->domain() == kPipecDomain && loss->input(1);
+    weight *= static_cast<double>(counts_labels ? loss->input(1)->type.elements() : module.microbatch_size);
   }
   return std::exp2(std::ceil(std::log2(std::max(weight, 1.0))));
 }

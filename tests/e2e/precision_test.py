@@ -16,7 +16,7 @@ MODELS = {
 }
 RATES = {"mlp": 0.003, "gpt": 0.004}
 BATCH, STEPS = 16, 20
-COMMON = ["--microbatches=4", f"--batch={BATCH}"]
+COMMON = ["--microbatches=8", f"--batch={BATCH}"]
 PRECISIONS = ("bf16", "fp16")
 
 
