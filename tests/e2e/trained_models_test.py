@@ -80,6 +80,11 @@ class TrainedModels(Case):
             with self.subTest(stages=stages):
                 self.listen(self.compile_silero(8000, 288, stages), 8000, {"sr": ("int64", (), [8000])})
 
+    def test_silero_windows_that_fit_one_rate_only_ask_for_the_rate(self):
+        error = self.compile(SILERO, "--mode=infer", "--stages=1", "--microbatches=1", "--dim", "input:1=576", "--dim", "state:1=1",
+                             expect=1)
+        self.assertIn("both branches must fit (--input sr=FILE.npy decides now)", error)
+
     def test_magika(self):
         inputs, wanted = (read_npz(DATA / f"magika.{kind}.npz") for kind in ("inputs", "outputs"))
         _, shape, raw = inputs["bytes"]

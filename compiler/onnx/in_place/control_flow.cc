@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/onnx/in_place/choose.h"
 #include "compiler/onnx/in_place/in_place.h"
@@ -34,14 +35,46 @@ absl::StatusOr<std::vector<Meaning>> ImportBranch(const InPlaceNode& node, absl:
   return importer.ImportBody(*body, prefix, {});
 }
 
+// An input of the model that `value` depends on; null if there is none.
+const Value* InputBehind(const Value* value) {
+  std::vector<const Value*> open = {value};
+  absl::flat_hash_set<const Value*> seen = {value};
+  while (!open.empty()) {
+    const Value* next = open.back();
+    open.pop_back();
+    if (next->kind() == ValueKind::kInput) return next;
+    if (!next->producer()) continue;
+    for (const Value* operand : next->producer()->inputs()) {
+      if (operand && seen.insert(operand).second) open.push_back(operand);
+    }
+  }
+  return nullptr;
+}
+
+// Both branches must fit, as it is not known which is taken.
+absl::StatusOr<std::vector<Meaning>> ImportOneOfBoth(const InPlaceNode& node, const Value& condition,
+                                                     absl::string_view branch, const std::string& prefix,
+                                                     InPlaceImporter& importer) {
+  absl::StatusOr<std::vector<Meaning>> results = ImportBranch(node, branch, prefix, importer);
+  if (results.ok()) return results;
+  const Value* input = InputBehind(&condition);
+  return absl::Status(
+      results.status().code(),
+      absl::StrCat("only the run knows its condition, so that both branches must fit",
+                   input ? absl::StrCat(" (--input ", input->name(), "=FILE.npy decides now)") : "", "; ",
+                   branch, ": ", results.status().message()));
+}
+
 // Both branches, whose results are chosen from when the condition is known.
 absl::StatusOr<std::vector<Meaning>> ImportBoth(const InPlaceNode& node, InPlaceImporter& importer) {
   ASSIGN_OR_RETURN(Value * condition, ConditionScalar(importer, absl::StrCat(node.name, "/condition"),
                                                       node.operand(0), "condition"));
-  ASSIGN_OR_RETURN(const std::vector<Meaning> yes,
-                   ImportBranch(node, "then_branch", absl::StrCat(node.name, "/then/"), importer));
-  ASSIGN_OR_RETURN(const std::vector<Meaning> no,
-                   ImportBranch(node, "else_branch", absl::StrCat(node.name, "/else/"), importer));
+  ASSIGN_OR_RETURN(
+      const std::vector<Meaning> yes,
+      ImportOneOfBoth(node, *condition, "then_branch", absl::StrCat(node.name, "/then/"), importer));
+  ASSIGN_OR_RETURN(
+      const std::vector<Meaning> no,
+      ImportOneOfBoth(node, *condition, "else_branch", absl::StrCat(node.name, "/else/"), importer));
   std::vector<Meaning> results;
   for (int k = 0; k < node.outputs; ++k) {
     ASSIGN_OR_RETURN(Meaning chosen, Choose(importer, absl::StrCat(node.name, "/", node.proto.output(k)),
