@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/ops/low_rank.h"
+#include "passes/gradients/differentiate.h"
 #include "passes/gradients/gradient.h"
 #include "passes/loss_scale.h"
 #include "passes/passes.h"
@@ -154,37 +155,13 @@ class Differentiator {
     for (Value* input : node->inputs()) wanted.push_back(input && needed_.contains(input));
     if (std::find(wanted.begin(), wanted.end(), true) == wanted.end()) return absl::OkStatus();
 
-    const GradientRule rule = FindGradientRule(node->op(), node->domain());
-    if (!rule) {
-      return absl::UnimplementedError(
-          absl::StrCat(Describe(*node),
-                       ": there is no gradient rule for this op, but the loss depends on a trained parameter "
-                       "through it; --freeze the parameters before it, or see pipec --list-ops"));
-    }
     GradientBuilder builder(graph_, node);
-    const std::vector<Value*> contributions = rule(builder, output_gradients, wanted);
-    if (!builder.status().ok()) {
-      return absl::Status(builder.status().code(),
-                          absl::StrCat("gradient of ", Describe(*node), ": ", builder.status().message()));
-    }
+    ASSIGN_OR_RETURN(const std::vector<Value*> contributions,
+                     DifferentiateNode(module_, builder, output_gradients, wanted));
     for (int i = 0; i < contributions.size(); ++i) {
-      if (!wanted[i] || !contributions[i]) continue;
-      if (contributions[i]->type != node->input(i)->type) {
-        return absl::InternalError(absl::StrCat(
-            "the gradient rule of ", node->op(), " gave ", ToString(contributions[i]->type), " for input ", i,
-            " of node ", node->name(), ", wanted ", ToString(node->input(i)->type)));
-      }
-      AddContribution(builder, {node, i}, contributions[i]);
+      if (contributions[i]) AddContribution(builder, {node, i}, contributions[i]);
     }
     return absl::OkStatus();
-  }
-
-  // "node 'a' (Atan), opset 17": the opset that the model was written in.
-  std::string Describe(const Node& node) const {
-    const bool onnx = node.domain().empty();
-    return absl::StrCat("node '", node.name(), "' (", onnx ? "" : absl::StrCat(node.domain(), "::"),
-                        node.op(), ")",
-                        onnx && module_.opset > 0 ? absl::StrCat(", opset ", module_.opset) : "");
   }
 
   void AddContribution(GradientBuilder& builder, Use use, Value* contribution) {

@@ -7,6 +7,7 @@ namespace pipec {
 
 // Level model.
 absl::StatusOr<bool> WidenSmallFloats(Module& module, const PassContext& context);
+absl::StatusOr<bool> ExpandGradient(Module& module, const PassContext& context);
 absl::StatusOr<bool> EliminateIdentity(Module& module, const PassContext& context);
 absl::StatusOr<bool> FoldConstants(Module& module, const PassContext& context);
 absl::StatusOr<bool> EliminateDead(Module& module, const PassContext& context);

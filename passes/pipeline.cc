@@ -10,6 +10,8 @@ constexpr Level kModel = Level::kModel, kTraining = Level::kTraining, kStaged = 
 constexpr PassInfo kPasses[] = {
     {"widen-small-floats", WidenSmallFloats, kModel, kModel, false,
      "first: casts that it makes idle go with the identities, and what folds is then computed in float32"},
+    {"expand-gradient", ExpandGradient, kModel, kModel, false,
+     "before all changes of the graph: its nodes are then the model's own, and values are what the model calls them"},
     {"eliminate-identity", EliminateIdentity, kModel, kModel, false,
      "before all others: so that no later pattern has to look through an Identity"},
     {"fold-constants", FoldConstants, kModel, kModel, false,

@@ -1,3 +1,4 @@
+#include "compiler/onnx/gradient_node.h"
 #include "compiler/onnx/import_nodes.h"
 
 #include <algorithm>
@@ -225,6 +226,7 @@ absl::StatusOr<std::vector<Value*>> NodeImporter::ConvertTensors(const onnx::Nod
     if (!pending.results.empty()) return std::move(pending.results);
     spec = std::move(pending.spec);
   }
+  RETURN_IF_ERROR(ResolveGradient(spec, frame.scope));
   std::vector<bool> wanted;
   for (int k = 0; k < outputs; ++k) wanted.push_back(!proto.output(k).empty());
   return Emit(std::move(spec), outputs, wanted);

@@ -17,5 +17,6 @@ absl::Span<const OpInfo> SizedByDataOps();
 absl::Span<const OpInfo> DropoutOps();
 absl::Span<const OpInfo> LossOps();
 absl::Span<const OpInfo> UpdateOps();
+absl::Span<const OpInfo> GradientOps();
 
 }  // namespace pipec

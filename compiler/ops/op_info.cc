@@ -33,7 +33,7 @@ absl::Span<const OpInfo> AllOps() {
     auto* ops = new std::vector<OpInfo>;
     for (absl::Span<const OpInfo> family :
          {ElementwiseOps(), MatMulOps(), WindowOps(), NormalizationOps(), RecurrentOps(), ReductionOps(),
-          ShapeOps(), SelectionOps(), SizedByDataOps(), DropoutOps(), LossOps(), UpdateOps()}) {
+          ShapeOps(), SelectionOps(), SizedByDataOps(), DropoutOps(), LossOps(), UpdateOps(), GradientOps()}) {
       ops->insert(ops->end(), family.begin(), family.end());
     }
     return ops;

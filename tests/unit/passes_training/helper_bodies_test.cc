@@ -200,7 +200,8 @@ TEST(HelperBodiesTest, SingleNodes) {
 TEST(HelperBodiesTest, EveryHelperOpHasATestedBody) {
   const std::set<std::string> elsewhere = {"Message", "NonZero", "Compress", "Unique", "NonMaxSuppression"};
   for (const OpInfo& info : AllOps()) {
-    if (info.domain != kPipecDomain) continue;
+    // Gradient stands for other nodes.
+    if (info.domain != kPipecDomain || info.op == "Gradient") continue;
     const std::string op(info.op);
     EXPECT_TRUE(HasBody(op)) << op << " needs a body in compiler/onnx/bodies";
     EXPECT_TRUE(elsewhere.contains(op) || Covered().contains(op)) << op << " needs a case here";
