@@ -90,7 +90,7 @@ void AddFlags(FlagTable& table, PipecFlags& flags) {
 // Whether the module is at its level alone: not on the way to the next, as it is between build-loss and
 // build-update, and between partition-stages and insert-messages.
 bool StillAt(const Module& module, const PassInfo& pass) {
-  if (module.level == Level::kModel && pass.training_only) return false;
+  if (module.level == Level::kModel && (pass.training_only || module.training.loss_sum)) return false;
   return module.level >= Level::kStaged || module.stages.empty();
 }
 
