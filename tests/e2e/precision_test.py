@@ -94,6 +94,17 @@ class Precision(Case):
                 self.assertLess(kept["bf16"], 0.6 * kept["fp32"])
                 self.assertGreater(kept["bf16"], 0.4 * kept["fp32"])
 
+    def test_weights_are_cast_once_a_step(self):
+        profile = self.folder / "profile.json"
+        plan = self.compile(self.model("mlp"), "--stages=2", "--precision=bf16", *COMMON)
+        self.run_tool("piperun", plan, f"--data={self.data('mlp')}", "--steps=3", f"--profile={profile}")
+        runs = {row["name"]: row["runs"] for row in json.loads(profile.read_text())["nodes"] if row["kind"] == "F"}
+        casts = [name for name in runs if name.endswith("weight/bfloat16")]
+        self.assertEqual(len(casts), 5)
+        # The first weight has no gradient to hand on, so its cast does not last.
+        self.assertEqual([runs[name] for name in sorted(casts)], [3 * 8, 3, 3, 3, 3])
+        self.assertEqual(runs["logits/float32"], 3 * 8)
+
     def test_inference_keeps_the_types_of_the_outputs(self):
         model, outputs = self.model("mlp"), {}
         for precision in ("fp32", *PRECISIONS):
