@@ -62,9 +62,10 @@ class FlexAttention(Case):
             text = model(mods or ["softmax_precision = 1"])
             wanted = attention(bend, share, E**-0.5 if scale is None else scale)
             whole = None
-            for stages in (1, 2, 3):
-                with self.subTest(bend=bend, share=share, stages=stages):
-                    plan = self.compile(self.write("model.onnxtxt", text), "--mode=infer", f"--stages={stages}", "--microbatches=1")
+            for stages, microbatches in ((1, 1), (2, 1), (3, 1), (2, 2)):
+                with self.subTest(bend=bend, share=share, stages=stages, microbatches=microbatches):
+                    plan = self.compile(self.write("model.onnxtxt", text), "--mode=infer", f"--stages={stages}",
+                                        f"--microbatches={microbatches}", f"--batch={B}")
                     self.run_tool("piperun", plan, "--data=data.npz", "--outputs=out.npz", "--threads=1", "--timeout=20")
                     got = read_npz(self.folder / "out.npz")["y"]
                     self.assertEqual(got[1], (B, HEADS, L, EV))
