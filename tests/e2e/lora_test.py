@@ -8,7 +8,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import Case, floats, main, model_text, read_safetensors, relative_difference, write_npz
+from pipec_testing import Case, floats, main, model_text, read_safetensors, relative_difference, schedules, write_npz
 
 BATCH, INPUTS, HIDDEN, OUTPUTS, RATE = 8, 6, 5, 4, 0.1
 
@@ -92,6 +92,14 @@ class FineTuning(Case):
             self.assertAlmostEqual(json.loads(again.stdout)["evaluations"][0]["loss"] / last["loss"], 1, delta=1e-5)
             ends.append((export / "model.safetensors").read_bytes())
         self.assertEqual(ends[0], ends[1])
+
+    def test_the_same_in_every_schedule(self):
+        flags = ("--lora=w:2", *self.flags[:-1], "--microbatches=4")
+        want = self.run_plan(self.compile(self.model, "--stages=1", *flags), 3, "--shuffle")
+        for schedule in schedules():
+            stages = 1 if schedule == "interleaved" else 2
+            plan = self.compile(self.model, f"--stages={stages}", f"--schedule={schedule}", *flags)
+            self.assert_same_run(self.run_plan(plan, 3, "--shuffle"), want, schedule)
 
     def test_a_fresh_adaptation_changes_nothing(self):
         plain, adapted = (self.compile(self.model, "--stages=2", *self.flags, *more) for more in ([], ["--lora=w:2"]))

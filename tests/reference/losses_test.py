@@ -7,7 +7,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
-from pipec_testing import Case, floats, main, model_text, npy, relative_difference, write_npz
+from pipec_testing import Case, floats, main, model_text, npy, relative_difference, schedules, write_npz
 
 NUMBERS = json.loads((HERE / "losses.json").read_text())
 BATCH, IGNORED = 16, NUMBERS["ignored"]
@@ -97,6 +97,16 @@ class Losses(Case):
         for name, flags in BY_FLAGS.items():
             self.agree(name, self.model("logits", []), data, "--loss=cross-entropy",
                        *(flag.replace("table.npy", str(self.folder / "table.npy")) for flag in flags))
+
+    def test_the_same_in_every_schedule(self):
+        data = self.data()
+        for name in ("two_heads", "two_heads_same_labels", "weights_ignored"):
+            nodes, loss = IN_MODEL[name]
+            flags = (self.model(name, nodes), "--microbatches=4", f"--batch={BATCH}", "--freeze=^table$", f"--loss={loss}")
+            want = self.train(self.compile(*flags, "--stages=1"), data, "--epochs=3")
+            for schedule in schedules():
+                plan = self.compile(*flags, "--stages=2", f"--schedule={schedule}")
+                self.assert_same_run(self.train(plan, data, "--epochs=3"), want, f"{name}, {schedule}")
 
     def test_two_weights_that_only_the_whole_batch_knows_are_refused(self):
         nodes, loss = IN_MODEL[WHOLE_BATCH_ONLY]
