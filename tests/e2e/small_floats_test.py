@@ -129,6 +129,21 @@ class SmallFloats(Case):
                     masters = reference.tensors[name][2]
                     self.assertEqual(data, masters if model.casts else rounded(masters, model.dtype))
 
+    def test_trains_in_its_own_type(self):
+        for what, model in self.models():
+            with self.subTest(what):
+                flags = ["--precision=" + {"bfloat16": "bf16", "float16": "fp16"}[model.dtype], "--microbatches=4", "--batch=8"]
+                reference, _ = self.run_both(model, piperun=("--lr=0.05", "--epochs=3"))
+                path = self.write("model.onnxtxt", model.text())
+                runs = [self.train(self.compile(path, f"--stages={stages}", *flags), self.data[model.inputs], "--lr=0.05", "--epochs=3")
+                        for stages in (1, 2)]
+                self.assert_same_run(runs[1], runs[0], what)
+                self.assertNotEqual(runs[0].losses, reference.losses)
+                for got, want in zip(runs[0].losses, reference.losses, strict=True):
+                    self.assertLess(abs(got - want), 5e-2 * want)
+                kept = "F32" if model.casts else {"bfloat16": "BF16", "float16": "F16"}[model.dtype]
+                self.assertEqual({dtype for dtype, _, _ in runs[0].tensors.values()}, {kept})
+
     def test_updates_too_small_for_16_bits_are_kept(self):
         for optimizer, rate in (("sgd", "1e-5"), ("adamw", "1e-6")):
             model = Model("bfloat16")
