@@ -1,9 +1,12 @@
-// Attention with subgraphs that change the scores and the probabilities: they stand where the schema's function body has them,
-// written in the opsets of the graph around and free to use its values, as bodies of loops are.
+// Attention with subgraphs that change the scores and the probabilities: they stand where the schema's
+// function body has them, written in the opsets of the graph around and free to use its values, as bodies of
+// loops are.
 //
-//   y = FlexAttention<score_mod, prob_mod>(q, k, v)   ->   s = (q r) (k r)^T;  p = Softmax(score_mod(s));  y = prob_mod(p) v
+//   y = FlexAttention<score_mod, prob_mod>(q, k, v)  ->  s = (q r) (k r)^T;  p = Softmax(score_mod(s))
+//                                                        y = prob_mod(p) v
 //
-// with r the root of the scale. q [B,Hq,L,E], k [B,Hk,S,E], v [B,Hk,S,Ev]; a head of k and v serves Hq / Hk heads of q in a row.
+// with r the root of the scale. q [B,Hq,L,E], k [B,Hk,S,E], v [B,Hk,S,Ev]; a head of k and v serves Hq / Hk
+// heads of q in a row.
 #include <cmath>
 #include <utility>
 

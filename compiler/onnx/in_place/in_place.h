@@ -1,6 +1,6 @@
 // Ops that leave no node of their own: what they stand for is put in their place while the model is imported.
-// Control flow (If, Loop, Scan) leaves the nodes that run, sequences and optionals leave their elements, an op that
-// has subgraphs as parts leaves what it is made of.
+// Control flow (If, Loop, Scan) leaves the nodes that run, sequences and optionals leave their elements,
+// an op that has subgraphs as parts leaves what it is made of.
 #pragma once
 
 #include <string>

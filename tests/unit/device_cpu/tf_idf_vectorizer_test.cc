@@ -29,7 +29,8 @@ TEST(TfIdfVectorizer, TheModesDifferInCountsAndWeights) {
     if (weights) call.Attr("weights", std::vector<float>{1, 10, 100, 1000, 0.5f, -2, 4});
     return call.In(Make(DType::kInt64, {12}, kText)).Out(DType::kFloat32, {7}).Get();
   };
-  // 5 6 side by side; 7 8 side by side, 4 and 6 places apart counts too (7 at 5 and 8, 8 at 6 and 11); 6 7 side by side.
+  // 5 6 side by side; 7 8 side by side, 4 and 6 places apart counts too (7 at 5 and 8, 8 at 6 and 11); 6 7
+  // side by side.
   const std::vector<double> counts = {0, 3, 1, 0, 1, 3, 1};
   EXPECT_EQ(run("TF", false), counts);
   EXPECT_EQ(run("TF", true), counts) << "TF has no weights";
@@ -63,7 +64,8 @@ TEST(TfIdfVectorizer, RowsOfRandomNumbers) {
       const auto draw = [&](int64_t low, int64_t high) {
         return std::uniform_int_distribution<int64_t>(low, high)(random);
       };
-      // Bigrams and trigrams that begin alike, in columns that are mixed and shared; an n-gram of 4 numbers is too long.
+      // Bigrams and trigrams that begin alike, in columns that are mixed and shared; an n-gram of 4 numbers
+      // is too long.
       const std::vector<std::vector<int64_t>> ngrams = {{0},    {2},       {0, 1},    {1, 0},
                                                         {1, 1}, {0, 1, 0}, {0, 1, 2}, {2, 2, 2}};
       const Ints pool = {0, 2, 0, 1, 1, 0, 1, 1, 0, 1, 0, 0, 1, 2, 2, 2, 2, 0, 0, 0, 0};

@@ -26,7 +26,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnConvolution(const Convolution 
 // Whether each element of Y depends on the elements of X at its own place only, as a matrix product says it.
 bool IsPointwise(const Convolution &convolution);
 
-// float32 of a convolution that is pointwise and not transposed: (X, W, bias?) -> (Y), no dimension of which is 0.
+// float32 of a convolution that is pointwise and not transposed: (X, W, bias?) -> (Y), no dimension of which
+// is 0.
 absl::StatusOr<std::unique_ptr<Kernel>> MakePointwiseConvolution(const Convolution &convolution, bool bias);
 
 // As MakeOneDnnConvolution: (dY, X) -> (dW) of a convolution that is not transposed,

@@ -1,6 +1,6 @@
-// Convolutions of one tap and stride 1 in float32: a matrix product per sample, W (M,C) @ X (C, places), that reads and writes ONNX's
-// layout as it lies. oneDNN's convolutions want other layouts, and reordering operands and result costs about as much as such a
-// product itself.
+// Convolutions of one tap and stride 1 in float32: a matrix product per sample, W (M,C) @ X (C, places), that
+// reads and writes ONNX's layout as it lies. oneDNN's convolutions want other layouts, and reordering
+// operands and result costs about as much as such a product itself.
 #include <algorithm>
 #include <utility>
 

@@ -1,9 +1,9 @@
-// TfIdfVectorizer (X) -> (Y): how often each n-gram of a pool occurs in a row of integers. X is [C] or [N,C], int32 or int64;
-// Y is [K] or [N,K], float32.
+// TfIdfVectorizer (X) -> (Y): how often each n-gram of a pool occurs in a row of integers. X is [C] or [N,C],
+// int32 or int64; Y is [K] or [N,K], float32.
 //
-// An n-gram's numbers may lie apart by 1, ..., max_skip_count + 1 places, the same distance between any two: every distance counts
-// by itself, but for single numbers, which have none. The pool is a tree: its edges are numbers, and the node that an n-gram leads to
-// names the column that counts it.
+// An n-gram's numbers may lie apart by 1, ..., max_skip_count + 1 places, the same distance between any two:
+// every distance counts by itself, but for single numbers, which have none. The pool is a tree: its edges are
+// numbers, and the node that an n-gram leads to names the column that counts it.
 #include <algorithm>
 #include <map>
 #include <utility>
