@@ -75,6 +75,14 @@ class Precision(Case):
                 plan = self.compile(model, "--stages=2", "--recompute=all", *common)
                 self.assert_same_run(self.train(plan, data, *flags), reference, "recompute")
 
+    def test_adaptations_of_low_rank(self):
+        model, data = self.model("gpt"), self.data("gpt")
+        for precision in PRECISIONS:
+            common = [f"--precision={precision}", "--lora=c_(attn|fc).weight:4", *COMMON]
+            runs = [self.train(self.compile(model, f"--stages={stages}", *common), data, "--epochs=8", "--lr=0.01") for stages in (1, 2)]
+            self.assert_same_run(runs[1], runs[0], precision)
+            self.assertLess(runs[0].losses[-1], 0.95 * runs[0].losses[0])
+
     def test_activations_and_messages_take_half(self):
         flags = ["--stages=2", "--schedule=gpipe", "--microbatches=8", "--batch=512"]
         for kind in MODELS:
