@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/onnx/read/attribute_proto.h"
+#include "compiler/onnx/schema/own_bodies.h"
 #include "compiler/onnx/schema/schema_context.h"
 #include "compiler/onnx/schema/training_bodies.h"
 #include "onnx/defs/parser.h"
@@ -40,7 +41,9 @@ absl::StatusOr<const onnx::FunctionProto*> FindFunctionBody(const NodeSpec& spec
   if (!schema) return nullptr;
   const int opset = NewestOpset(spec.domain);
   try {
-    if (const std::optional<std::string> text = TrainingBody(spec)) {
+    std::optional<std::string> text = TrainingBody(spec);
+    if (!text) text = OwnBody(spec);
+    if (text) {
       const auto status = onnx::OnnxParser::Parse(storage, text->c_str());
       if (status.IsOK()) return &storage;
       return absl::InternalError(absl::StrCat("the body of ", spec.op, ": ", status.ErrorMessage()));

@@ -8,7 +8,9 @@
 #include "absl/strings/match.h"
 #include "compiler/onnx/in_place/in_place.h"
 #include "compiler/onnx/schema/function_body.h"
+#include "compiler/onnx/schema/own_bodies.h"
 #include "compiler/ops/op_info.h"
+#include "onnx/defs/parser.h"
 #include "onnx/defs/schema.h"
 
 namespace pipec {
@@ -155,6 +157,11 @@ Flow FlowThroughReplacement(const std::string& op, FlowOfOp of) {
   const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(op);
   if (!schema || HasKernel("cpu", op, "")) return Flow::kUnknown;
   if (FindInPlaceRule(op)) return FlowThroughOperands(*schema);
+  if (const std::optional<std::string> text = OwnBody(op)) {
+    onnx::FunctionProto body;
+    return onnx::OnnxParser::Parse(body, text->c_str()).IsOK() ? FlowThrough(body, *schema, of)
+                                                               : Flow::kUnknown;
+  }
   if (schema->HasFunction()) {
     const onnx::FunctionProto* body = schema->GetFunction(NewestOpset(""));
     return body ? FlowThrough(*body, *schema, of) : Flow::kUnknown;

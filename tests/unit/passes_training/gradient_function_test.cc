@@ -12,7 +12,9 @@
 #include "gmock/gmock.h"
 #include "passes/evaluate.h"
 #include "passes/gradients/gradient.h"
+#include "passes/pass_manager.h"
 #include "tests/support/check_gradient.h"
+#include "tests/support/interpreter.h"
 
 namespace pipec {
 namespace {
@@ -189,6 +191,18 @@ const std::vector<FunctionCase>& Cases() {
   return *cases;
 }
 
+absl::StatusOr<std::unique_ptr<Module>> ImportText(const std::string& name, const std::string& text) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/", name, ".onnxtxt");
+  std::ofstream(path) << text;
+  ImportOptions options;
+  options.evaluate = [](const Node& node, absl::Span<const std::string* const> operands) {
+    return Evaluate(node, operands);
+  };
+  auto module = ImportModel(path, options);
+  std::filesystem::remove(path);
+  return module;
+}
+
 std::string TextOf(const FunctionCase& c) {
   std::mt19937_64 random(3);
   std::vector<std::string> parameters;
@@ -208,16 +222,9 @@ class GradientFunctionTest : public testing::TestWithParam<int> {};
 
 TEST_P(GradientFunctionTest, EqualsCentralDifferences) {
   const FunctionCase& c = Cases()[GetParam()];
-  const std::string path = absl::StrCat(testing::TempDir(), "/function_case_", GetParam(), ".onnxtxt");
-  std::ofstream(path) << TextOf(c);
-  ImportOptions options;
-  options.evaluate = [](const Node& node, absl::Span<const std::string* const> operands) {
-    return Evaluate(node, operands);
-  };
-  const auto module = ImportModel(path, options);
+  const auto module = ImportText(absl::StrCat("function_case_", GetParam()), TextOf(c));
   ASSERT_TRUE(module.ok()) << module.status();
   EXPECT_EQ(CheckGradient(**module, c.options), absl::OkStatus());
-  std::filesystem::remove(path);
 }
 
 INSTANTIATE_TEST_SUITE_P(Functions, GradientFunctionTest, testing::Range(0, static_cast<int>(Cases().size())),
@@ -232,6 +239,61 @@ TEST(GradientFunctionsTest, EveryOpThatClaimsOneIsTested) {
     if (GradientKindOf(history.op, history.domain) == GradientKind::kFunction) claimed.insert(history.op);
   }
   EXPECT_EQ(tested, claimed);
+}
+
+// The gradient of the sum of y = node(p), of n numbers.
+std::vector<float> GradientAt(const std::vector<float>& p, const std::string& node) {
+  const std::string n = absl::StrCat(p.size());
+  const auto module = ImportText(
+      "corner", absl::StrCat("<ir_version: 10, opset_import: [\"\" : 21]>\nmodel () => (float s)\n<float[", n,
+                             "] p = {", absl::StrJoin(p, ", "), "}>\n{\n", node,
+                             "\ns = ReduceSum <keepdims = 0> (y)\n}\n"));
+  EXPECT_TRUE(module.ok()) << module.status();
+  if (!module.ok()) return {};
+  PassContext context;
+  context.options.microbatches = 1;
+  EXPECT_EQ(RunPasses(**module, context, {"fold-constants", "build-loss", "build-gradients"}),
+            absl::OkStatus());
+  const auto interpreter = Interpreter::Make((*module)->graph);
+  EXPECT_TRUE(interpreter.ok()) << interpreter.status();
+  EXPECT_EQ((*interpreter)->Forward(), absl::OkStatus());
+  EXPECT_EQ((*interpreter)->Backward(), absl::OkStatus());
+  std::vector<float> sum(p.size(), 0);
+  for (const Value* use : (*module)->training.parameters.at(0).accumulated) {
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += (*interpreter)->Data<float>(use)[i];
+  }
+  return sum;
+}
+
+// What PyTorch 2.15 gives.
+TEST(GradientFunctionsTest, CornersFollowPyTorch) {
+  using testing::Pointwise;
+  const auto near = [](std::vector<float> expected) { return Pointwise(testing::FloatNear(1e-6), expected); };
+  EXPECT_THAT(GradientAt({-1, 0, 1}, "y = LeakyRelu <alpha = 0.2> (p)"), near({0.2, 0.2, 1}));
+  EXPECT_THAT(GradientAt({-1, 0, 1}, "k = Constant <value = float[1] {0.2}> ()\ny = PRelu(p, k)"),
+              near({0.2, 0.2, 1}));
+  EXPECT_THAT(GradientAt({-1, 0, 1}, "y = Elu <alpha = 1.3> (p)"), near({0.478243274, 1.3, 1}));
+  EXPECT_THAT(GradientAt({-1, 0, 1}, "y = Selu(p)"), near({0.646768603, 1.75809934, 1.05070099}));
+  EXPECT_THAT(GradientAt({-1, 0, 1}, "y = Celu <alpha = 0.7> (p)"), near({0.239651035, 1, 1}));
+  EXPECT_THAT(GradientAt({-2, 0, 2}, "y = HardSigmoid <alpha = 0.25> (p)"), near({0, 0.25, 0}));
+  EXPECT_THAT(GradientAt({-3, 0, 3}, "y = HardSwish(p)"), near({0, 0.5, 1}));
+  EXPECT_THAT(GradientAt({-1, 0, 1, 2},
+                         "a = Constant <value = float {-1}> ()\nb = Constant <value = float {1}> ()\n"
+                         "y = Clip(p, a, b)"),
+              near({1, 1, 1, 0}));
+  EXPECT_THAT(GradientAt({0, 0}, "y = ReduceL2(p)"), near({0, 0}));
+  EXPECT_THAT(GradientAt({0, 1}, "y = ReduceL1(p)"), near({0, 1}));
+  EXPECT_THAT(GradientAt({-0.5, 0.5, 1}, "y = Shrink <lambd = 0.5, bias = 0.5> (p)"), near({0, 0, 1}));
+  EXPECT_THAT(GradientAt({1, 2}, "y = ThresholdedRelu <alpha = 1.0> (p)"), near({0, 1}));
+}
+
+// Where exp overflows a float32 on the way.
+TEST(GradientFunctionsTest, LargeNumbersHaveFiniteGradients) {
+  using testing::ElementsAre;
+  EXPECT_THAT(GradientAt({-1000, 0, 1000}, "y = Softplus(p)"), ElementsAre(0, 0.5, 1));
+  EXPECT_THAT(GradientAt({-1000, 1000}, "y = Elu(p)"), ElementsAre(0, 1));
+  EXPECT_THAT(GradientAt({1000, 1000}, "y = ReduceLogSumExp(p)"), ElementsAre(0.5, 0.5));
+  EXPECT_THAT(GradientAt({-1000, 1000}, "y = Mish(p)"), ElementsAre(0, 1));
 }
 
 }  // namespace
