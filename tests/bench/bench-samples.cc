@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/figures.h"
 #include "tests/bench/run_program.h"
 
 namespace pipec::bench {

@@ -2,13 +2,12 @@
 // against two independent one-rank runs side by side. The fair share of a perfect pipeline is M / (M + 1) of
 // their throughput; the figure is the ratio to that share. Pairs are taken A B A B, because a machine's speed
 // drifts; the median and its interval are printed.
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "tests/bench/figures.h"
 #include "tests/bench/run_program.h"
 
 namespace pipec::bench {
@@ -44,13 +43,7 @@ void Run(int pairs, int steps) {
     ratios.push_back(together / apart * (kMicrobatches + 1) / kMicrobatches);
     std::fprintf(stderr, "pair %d: %.3f against %.3f samples/s\n", k + 1, together, apart);
   }
-  std::sort(ratios.begin(), ratios.end());
-  // The interval that holds the median with 95 %: ranks n/2 -+ sqrt(n) of the sorted values.
-  const int n = static_cast<int>(ratios.size());
-  const int reach = std::max(1, static_cast<int>(std::ceil(0.98 * std::sqrt(n))));
-  std::printf("speedup_low %.3f ratio\n", ratios[std::max(0, n / 2 - reach)]);
-  std::printf("speedup_high %.3f ratio\n", ratios[std::min(n - 1, n / 2 + reach)]);
-  std::printf("speedup %.3f ratio\n", Median(ratios));
+  PrintRatios("speedup", ratios);
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include "tests/bench/run_program.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -12,16 +12,16 @@
 
 namespace pipec::bench {
 
-Outcome RunProgram(const std::vector<std::string>& words) {
+namespace {
+
+// Starts a program whose stdout is the descriptor `out` and whose stdin, unless -1, is `in`; the other
+// descriptors of the bench's pipes close by themselves.
+pid_t Spawn(const std::vector<std::string>& words, int in, int out) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / words[0];
-  int pipe_ends[2];
-  if (pipe(pipe_ends) != 0) std::exit(1);
-  const auto start = std::chrono::steady_clock::now();
   const pid_t child = fork();
   if (child == 0) {
-    dup2(pipe_ends[1], STDOUT_FILENO);
-    close(pipe_ends[0]);
-    close(pipe_ends[1]);
+    if (in >= 0) dup2(in, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
     std::vector<char*> argv;
     for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
@@ -29,12 +29,28 @@ Outcome RunProgram(const std::vector<std::string>& words) {
     std::perror(program.c_str());
     _exit(127);
   }
-  close(pipe_ends[1]);
+  return child;
+}
+
+struct Pipe {
+  Pipe() {
+    if (pipe2(ends, O_CLOEXEC) != 0) std::exit(1);
+  }
+  int ends[2];  // what reads, what writes
+};
+
+}  // namespace
+
+Outcome RunProgram(const std::vector<std::string>& words) {
+  const Pipe pipe;
+  const auto start = std::chrono::steady_clock::now();
+  const pid_t child = Spawn(words, -1, pipe.ends[1]);
+  close(pipe.ends[1]);
   Outcome outcome;
   char buffer[1 << 16];
   ssize_t n = 0;
-  while ((n = read(pipe_ends[0], buffer, sizeof(buffer))) > 0) outcome.out.append(buffer, n);
-  close(pipe_ends[0]);
+  while ((n = read(pipe.ends[0], buffer, sizeof(buffer))) > 0) outcome.out.append(buffer, n);
+  close(pipe.ends[0]);
   int status = 0;
   rusage usage;
   wait4(child, &status, 0, &usage);
@@ -67,10 +83,37 @@ ScratchFolder::~ScratchFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t n = values.size();
-  return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+Companion::Companion(const std::vector<std::string>& words) : name_(words[0]) {
+  const Pipe questions, answers;
+  pid_ = Spawn(words, questions.ends[0], answers.ends[1]);
+  close(questions.ends[0]);
+  close(answers.ends[1]);
+  to_ = fdopen(questions.ends[1], "w");
+  from_ = fdopen(answers.ends[0], "r");
+}
+
+Companion::~Companion() {
+  std::fclose(to_);
+  std::fclose(from_);
+  waitpid(pid_, nullptr, 0);
+}
+
+std::string Companion::ReadLine() {
+  std::string line;
+  for (int c = std::fgetc(from_); c != '\n'; c = std::fgetc(from_)) {
+    if (c == EOF) {
+      std::fprintf(stderr, "%s ended before it answered\n", name_.c_str());
+      std::exit(1);
+    }
+    line.push_back(static_cast<char>(c));
+  }
+  return line;
+}
+
+std::string Companion::Ask(const std::string& line) {
+  std::fprintf(to_, "%s\n", line.c_str());
+  std::fflush(to_);
+  return ReadLine();
 }
 
 }  // namespace pipec::bench

@@ -1,6 +1,8 @@
-// Runs the built programs for a bench: seconds and peak memory of a child process.
+// Runs programs for a bench: to their end, with seconds and peak memory of the child process, or beside the
+// bench, which asks and reads answers.
 #pragma once
 
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,24 @@ class ScratchFolder {
   std::string path_;
 };
 
-double Median(std::vector<double> values);
+// A program that stays: it prints a line when it is ready, and then one for every line that it reads. Ends with
+// the destructor, which closes its input.
+class Companion {
+ public:
+  explicit Companion(const std::vector<std::string>& words);
+  ~Companion();
+  Companion(const Companion&) = delete;
+  Companion& operator=(const Companion&) = delete;
+
+  // Ends the bench with a message if the program has ended.
+  std::string ReadLine();
+  std::string Ask(const std::string& line);
+
+ private:
+  std::string name_;
+  int pid_ = 0;
+  FILE* to_ = nullptr;
+  FILE* from_ = nullptr;
+};
 
 }  // namespace pipec::bench

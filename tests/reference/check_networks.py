@@ -9,7 +9,7 @@ import numpy
 import onnx
 import onnxruntime
 import torch
-from networks import NETWORKS
+from networks import NETWORKS, load_initial_values
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -26,8 +26,7 @@ def difference(name):
     session = onnxruntime.InferenceSession(HERE / f"{name}.onnx", options, providers=["CPUExecutionProvider"])
     (got,) = session.run(["logits"], inputs)
     network = NETWORKS[name]().train()
-    values = {t.name: torch.from_numpy(onnx.numpy_helper.to_array(t).copy()) for t in exported.graph.initializer}
-    assert not network.load_state_dict(values, strict=False).unexpected_keys
+    load_initial_values(network, HERE / f"{name}.onnx")
     with torch.no_grad():
         want = network(**{key: torch.from_numpy(value) for key, value in inputs.items()}).numpy()
     return abs(got - want).max()

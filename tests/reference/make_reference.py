@@ -2,8 +2,7 @@
 
     make_reference.py OUT        writes OUT/numbers.json and OUT/CASE.safetensors; reads *.onnx, *.npz beside this file
 
-Needs torch, transformers, numpy and onnx (to read initial values). numbers.json and the *.safetensors beside this file are its
-output.
+Needs torch, transformers, numpy and onnx. numbers.json and the *.safetensors beside this file are its output.
 """
 
 import json
@@ -12,9 +11,8 @@ import struct
 import sys
 
 import numpy
-import onnx
 import torch
-from networks import NETWORKS
+from networks import NETWORKS, load_initial_values
 from torch import nn
 from torch.nn import functional
 
@@ -34,10 +32,6 @@ RATES = {"mlp": (0.2, 0.01), "cnn": (0.1, 0.01), "resnet": (0.005, 0.002), "unet
          "gpt": (0.02, 0.01), "bert": (0.05, 0.003), "llama": (0.03, 0.003)}
 # Statistics of a batch are those of its microbatches.
 MICROBATCHES = {"resnet": 2, "unet": 2}
-
-
-def initial_values(path):
-    return {t.name: torch.from_numpy(onnx.numpy_helper.to_array(t).copy()) for t in onnx.load(path).graph.initializer}
 
 
 def write_safetensors(path, tensors):
@@ -74,12 +68,7 @@ class PopulationVariances:
 
 def train(name, optimizer, rate):
     model = NETWORKS[name]()
-    values = initial_values(HERE / f"{name}.onnx")
-    tied = set(model.state_dict()) - {key for key, _ in model.named_parameters()} - {key for key, _ in model.named_buffers()}
-    state = {key: values[key] for key in model.state_dict() if key in values}
-    missing, unexpected = model.load_state_dict(state, strict=False)
-    assert not unexpected and all(key in tied or key.endswith("num_batches_tracked") for key in missing), missing
-    assert set(values) == set(state), set(values) ^ set(state)
+    names = load_initial_values(model, HERE / f"{name}.onnx")
     model.train()
     variances = PopulationVariances(model)
     with numpy.load(HERE / f"{name}.npz") as data:
@@ -100,7 +89,7 @@ def train(name, optimizer, rate):
             total += loss.item()
         step.step()
         losses.append(total)
-    trained = {key: value for key, value in model.state_dict().items() if key in values}
+    trained = {key: value for key, value in model.state_dict().items() if key in names}
     variances.correct(trained, STEPS * microbatches)
     return losses, trained
 

@@ -1,5 +1,6 @@
 """The networks of make-model in PyTorch, under the same parameter names. Bert and Llama are Hugging Face's own."""
 
+import onnx
 import torch
 import transformers
 from torch import nn
@@ -50,9 +51,9 @@ class BasicBlock(nn.Module):
 class Resnet(nn.Module):
     """make-model resnet --layers=2 --image=1x48x48 --hidden=4 --classes=10: ResNet-18, narrow."""
 
-    def __init__(self, hidden=4):
+    def __init__(self, channels=1, hidden=4):
         super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(1, hidden, 7, 2, 3, bias=False), nn.BatchNorm2d(hidden)
+        self.conv1, self.bn1 = nn.Conv2d(channels, hidden, 7, 2, 3, bias=False), nn.BatchNorm2d(hidden)
         self.maxpool = nn.MaxPool2d(3, 2, 1)
         channels = hidden
         for part in range(1, 5):
@@ -190,3 +191,12 @@ class Llama(transformers.LlamaForCausalLM):
 
 
 NETWORKS = {"mlp": Mlp, "cnn": Cnn, "resnet": Resnet, "unet": Unet, "lstm": Lstm, "gpt": Gpt, "bert": Bert, "llama": Llama}
+
+
+def load_initial_values(model, path):
+    """Those of make-model's file; returns their names. A tied parameter has one name there, two here."""
+    values = {t.name: torch.from_numpy(onnx.numpy_helper.to_array(t).copy()) for t in onnx.load(path).graph.initializer}
+    missing, unexpected = model.load_state_dict(values, strict=False)
+    tied = set(model.state_dict()) - {key for key, _ in model.named_parameters()} - {key for key, _ in model.named_buffers()}
+    assert not unexpected and all(key in tied or key.endswith("num_batches_tracked") for key in missing), (missing, unexpected)
+    return set(values)
