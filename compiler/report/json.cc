@@ -9,6 +9,7 @@ std::string ReportJson(const Report& report) {
   out["model"] = report.model;
   out["mode"] = report.mode == Mode::kTrain ? "train" : "infer";
   out["schedule"] = report.schedule;
+  out["precision"] = Name(report.precision);
   out["device"] = report.device;
   out["ranks"] = report.shape.ranks;
   out["virtual_stages"] = report.shape.virtual_stages;

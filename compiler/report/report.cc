@@ -13,6 +13,7 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
   report.model = module.model_name;
   report.schedule = module.schedule.name;
   report.mode = module.mode;
+  report.precision = module.precision;
   report.device = cluster.device.name;
   report.shape = module.schedule.shape;
   report.batch = module.microbatch_size * report.shape.microbatches * module.replicas;

@@ -27,7 +27,8 @@ struct Report {
   std::string model;
   std::string schedule;
   Mode mode = Mode::kTrain;
-  std::string device;  // whose rates the times are modelled with
+  DType precision = DType::kFloat32;  // what is computed in
+  std::string device;                 // whose rates the times are modelled with
   ScheduleShape shape;
   int64_t batch = 0;  // samples per step
   std::vector<StageRow> stages;

@@ -94,6 +94,7 @@ class Precision(Case):
                 kept[precision] = sum(int(end) - int(begin) for begin, end in rows)
                 report = json.loads(self.run_tool("pipec", model, *given, "--dry-run", "--json").stdout)
                 sent[precision] = sum(row["sent_bytes"] for row in report["stages"])
+                self.assertEqual(report["precision"], {"fp32": "float32", "bf16": "bfloat16"}[precision])
                 if precision == "bf16":
                     self.assertTrue(any("bfloat16 (--precision)" in note for note in report["notes"]), report["notes"])
             with self.subTest(model=kind):
