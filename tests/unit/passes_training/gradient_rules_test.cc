@@ -213,16 +213,20 @@ const std::vector<Case>* MakeCases() {
                       kPipecDomain);
        }},
   };
-  for (const auto& family :
-       {MathCases(), LinearCases(), SamplingCases(), PlaceCases(), WindowCases(), NormalizationCases(), RecurrentCases()})
+  for (const auto& family : {MathCases(), LinearCases(), SamplingCases(), PlaceCases(), WindowCases(),
+                             NormalizationCases(), RecurrentCases()})
     all->insert(all->end(), family.begin(), family.end());
   return all;
 }
 
-const std::vector<Case>& Cases() {
+}  // namespace
+
+const std::vector<GradientCase>& AllGradientCases() {
   static const auto* const cases = MakeCases();
   return *cases;
 }
+
+namespace {
 
 class GradientRuleTest : public testing::TestWithParam<Case> {};
 
@@ -274,11 +278,11 @@ TEST_P(GradientRuleTest, EqualsCentralDifferences) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, GradientRuleTest, testing::ValuesIn(Cases()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Rules, GradientRuleTest, testing::ValuesIn(AllGradientCases()), NameOf);
 
 TEST(GradientRulesTest, EveryRuleIsTested) {
   std::set<std::pair<absl::string_view, absl::string_view>> tested, registered;
-  for (const Case& c : Cases()) tested.emplace(c.op, c.domain);
+  for (const Case& c : AllGradientCases()) tested.emplace(c.op, c.domain);
   for (const GradientRuleEntry& entry : AllGradientRules()) registered.emplace(entry.op, entry.domain);
   EXPECT_EQ(tested, registered);
 }
