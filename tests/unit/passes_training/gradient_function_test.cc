@@ -2,6 +2,7 @@
 // differences. Every op that --list-ops says of that it is differentiated so is here.
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <random>
 #include <set>
 
@@ -239,6 +240,13 @@ TEST(GradientFunctionsTest, EveryOpThatClaimsOneIsTested) {
     if (GradientKindOf(history.op, history.domain) == GradientKind::kFunction) claimed.insert(history.op);
   }
   EXPECT_EQ(tested, claimed);
+}
+
+// Ops whose gradients are all zero have neither.
+TEST(GradientFunctionsTest, MostOpsHaveAGradient) {
+  std::map<GradientKind, int> counts;
+  for (const OpHistory& history : OpHistories()) ++counts[GradientKindOf(history.op, history.domain)];
+  EXPECT_GE(counts[GradientKind::kRule] + counts[GradientKind::kFunction], 120);
 }
 
 // The gradient of the sum of y = node(p), of n numbers.
