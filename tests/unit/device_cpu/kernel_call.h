@@ -38,6 +38,10 @@ void WithElements(DType dtype, const void* data, F f) {
       return f(static_cast<int32_t*>(p));
     case DType::kInt64:
       return f(static_cast<int64_t*>(p));
+    case DType::kInt8:
+      return f(static_cast<int8_t*>(p));
+    case DType::kUint8:
+      return f(static_cast<uint8_t*>(p));
     case DType::kBool:
       return f(static_cast<bool*>(p));
     default:

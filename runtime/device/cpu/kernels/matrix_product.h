@@ -40,5 +40,7 @@ MatrixProduct Simplify(MatrixProduct product);
 // (else Unimplemented), for 16-bit floats; loops for float64 and integers.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnProduct(const MatrixProduct& product);
 absl::StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, MatrixProduct product);
+// The same for a product of int32 whose elements are at most 255 in size.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeByteProduct(const KernelSpec& spec, const MatrixProduct& product);
 
 }  // namespace pipec::cpu

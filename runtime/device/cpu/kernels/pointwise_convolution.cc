@@ -35,7 +35,7 @@ class PointwiseConvolution : public Kernel {
           std::fill_n(y + row * places_, places_, bias[row % channels_]);
       });
     }
-    const void* const operands[] = {arguments.inputs[1], arguments.inputs[0]};
+    const void* const operands[] = {arguments.inputs[1], arguments.inputs[0], nullptr};  // no third operand
     return product_->Launch(stream, {operands, arguments.outputs, arguments.scalars, arguments.workspace});
   }
 

@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Read(const KernelSpec &spec, IntegerProd
   for (DType dtype : {p.a_type, p.b_type}) {
     if (dtype != DType::kUint8 && dtype != DType::kInt8) return NoKernelFor(spec, dtype);
   }
-  return MakeProduct(wide, product);
+  return MakeByteProduct(wide, product);
 }
 
 template <typename T>
