@@ -1,4 +1,4 @@
-"""Convolutions, pooling, batch normalization and recurrent layers train, and the same numbers come out of every cut."""
+"""Convolutions, pooling, sampling, batch normalization and recurrent layers train, with the same numbers on every cut."""
 
 import pathlib
 import sys
@@ -47,7 +47,19 @@ def recurrent():
     return model_text(["float[N,5,3] x"], ["float[N,3] logits"], initializers, nodes)
 
 
-MODELS = {"convolutional": (convolutional, (2, 8, 8)), "recurrent": (recurrent, (5, 3))}
+def sampling():
+    """A grid that the model makes itself, a convolution with offsets of its own, blocks as channels."""
+    weights = Weights(5)
+    initializers = [weights.tensor("w1", 4, 2, 3, 3), weights.tensor("w2", 2, 4, 1, 1), weights.tensor("w3", 8, 4, 1, 1),
+                    weights.tensor("w4", 4, 4, 2, 2), weights.tensor("w5", 16, 3)]
+    nodes = ["c = Conv<pads = [1, 1, 1, 1]>(x, w1)", "o = Conv(c, w2)", "t = Transpose<perm = [0, 2, 3, 1]>(o)",
+             "grid = Tanh(t)", "s = GridSample<padding_mode = \"reflection\">(c, grid)", "moves = Conv(s, w3)",
+             "d = DeformConv<pads = [0, 0, 1, 1]>(s, w4, moves)", "e = SpaceToDepth<blocksize = 2>(d)",
+             "l = LeakyRelu<alpha = 0.2>(e)", "p = GlobalAveragePool(l)", "f = Flatten(p)", "logits = MatMul(f, w5)"]
+    return model_text(["float[N,2,8,8] x"], ["float[N,3] logits"], initializers, nodes)
+
+
+MODELS = {"convolutional": (convolutional, (2, 8, 8)), "recurrent": (recurrent, (5, 3)), "sampling": (sampling, (2, 8, 8))}
 
 
 class Layers(Case):
