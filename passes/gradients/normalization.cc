@@ -23,29 +23,46 @@ Gradients LogSoftmax(GradientBuilder& b, Span dy, const Wanted&) {
   return {b.Emit("LogSoftmaxGrad", {dy[0], b.output(0)}, Axis(b), kPipecDomain)};
 }
 
+// What the outputs Mean and InvStdDev, r, hand to X: (dMean - dr * r^3 * (x - mean)) / n.
+Value* OfStatistics(GradientBuilder& b, Value* d_mean, Value* d_inverse, int64_t n) {
+  Value* share = d_mean;
+  if (d_inverse) {
+    Value *mean = b.output(1), *inverse = b.output(2);
+    Value* cube = b.Emit("Mul", {b.Emit("Mul", {inverse, inverse}), inverse});
+    Value* term = b.Emit("Mul", {b.Emit("Mul", {d_inverse, cube}), b.Emit("Sub", {b.input(0), mean})});
+    share = d_mean ? b.Emit("Sub", {d_mean, term}) : b.Emit("Neg", {term});
+  }
+  share = b.Emit("Mul", {share, b.Scalar(b.input(0)->type.dtype, 1 / static_cast<double>(n))});
+  return b.Emit("Expand", {share, b.Ints(b.input(0)->type.shape)});
+}
+
 // Needs the statistics of the forward pass, which exporters leave out. Scale and bias may have fewer axes
 // than the normalised part of X, or axes of size 1.
 Gradients LayerNormalization(GradientBuilder& b, Span dy, const Wanted& wanted) {
-  for (int i = 1; i < dy.size(); ++i) {
-    if (dy[i]) b.Fail(absl::UnimplementedError("the gradient of the outputs Mean and InvStdDev"));
-  }
   Gradients gradients(wanted.size());
+  Value* const d_mean = dy.size() > 1 ? dy[1] : nullptr;
+  Value* const d_inverse = dy.size() > 2 ? dy[2] : nullptr;
   if (wanted[0] || wanted[1]) b.RequireOutput(2);
   Value* mean = b.output(1);
   Value* inv_std_dev = b.output(2);
   if (!mean || !inv_std_dev) {
     if (wanted[0] || wanted[1]) b.Fail(absl::UnimplementedError("one of Mean and InvStdDev is absent"));
   }
-  if (wanted[0]) {
-    const Shape& shape = b.input(0)->type.shape;
-    const int64_t axis = b.forward()->attributes.Int("axis", -1);
-    const auto normalized = absl::MakeSpan(shape).subspan(axis < 0 ? axis + shape.size() : axis);
+  const Shape& shape = b.input(0)->type.shape;
+  const int64_t axis = b.forward()->attributes.Int("axis", -1);
+  const auto normalized = absl::MakeSpan(shape).subspan(axis < 0 ? axis + shape.size() : axis);
+  if (wanted[0] && dy[0]) {
     Value* scale = b.input(1);
     if (absl::Span<const int64_t>(scale->type.shape) != normalized)
       scale = b.Emit("Expand", {scale, b.Ints(normalized)});
     gradients[0] = b.Emit("LayerNormalizationInputGrad", {dy[0], b.input(0), scale, mean, inv_std_dev},
                           Axis(b), kPipecDomain);
   }
+  if (wanted[0] && (d_mean || d_inverse)) {
+    Value* rest = OfStatistics(b, d_mean, d_inverse, NumElements(normalized));
+    gradients[0] = gradients[0] ? b.Emit("Add", {gradients[0], rest}) : rest;
+  }
+  if (!dy[0]) return gradients;
   const bool bias = wanted.size() > 2 && wanted[2];
   if (wanted[1]) {
     const Gradients both = b.EmitAll("LayerNormalizationWeightGrad", {dy[0], b.input(0), mean, inv_std_dev},

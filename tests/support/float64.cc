@@ -68,6 +68,7 @@ void WidenAttributes(Node& node) {
     if (IsNarrow(static_cast<DType>(attributes.Int(name))))
       attributes.Set(name, static_cast<int64_t>(DType::kFloat64));
   }
+  if (node.Is("LayerNormalization")) attributes.Set("stash_type", static_cast<int64_t>(DType::kFloat64));
   const TensorLiteral* literal = attributes.Tensor("value");
   if (!literal && node.Is("ConstantOfShape")) {
     attributes.Set("value",

@@ -17,6 +17,18 @@ std::vector<GradientCase> NormalizationCases() {
   using M = SmallModel;
   using Ints = std::vector<int64_t>;
   return {
+      {"LayerNormalization", "", "with_statistics",
+       [](M& m) {
+         return m.Ops("LayerNormalization", {m.Parameter({2, 3, 4}), m.Parameter({4}), m.Parameter({4})},
+                      {{"stash_type", static_cast<int64_t>(DType::kFloat64)}}, "", 3);
+       }},
+      {"LayerNormalization", "", "statistics_alone",
+       [](M& m) {
+         const std::vector<Value*> all =
+             m.Ops("LayerNormalization", {m.Parameter({2, 3, 4}), m.Random({3, 4})},
+                   {{"axis", int64_t{1}}, {"stash_type", static_cast<int64_t>(DType::kFloat64)}}, "", 3);
+         return std::vector<Value*>{all[2], all[1]};
+       }},
       {"BatchNormalization", "", "inference_form",
        [](M& m) {
          return m.Ops("BatchNormalization", {m.Parameter({2, 3, 2, 2}), m.Parameter({3}), m.Parameter({3}), m.Random({3}),
