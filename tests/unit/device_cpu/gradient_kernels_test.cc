@@ -1,6 +1,10 @@
 // Gradients of convolutions, pooling, batch normalization and recurrent layers: float32 against the float64 loops,
 // which the tests of the gradient rules compare with differences; the same bytes every time, but for
-// weights of convolutions for every number of threads; what is refused. Batch normalization in evaluation.
+// weights of convolutions for every number of threads; what is refused. Which place of a window MaxPool names.
+// Batch normalization in evaluation.
+#include <cmath>
+#include <limits>
+
 #include "tests/unit/device_cpu/kernel_call.h"
 
 namespace pipec {
@@ -79,6 +83,40 @@ TEST(PoolGradients, IndicesOutsideOfThePlaneAreRefused) {
   KernelCall call("MaxPoolGrad", kHelpers);
   call.Attr("shape", Ints{1, 2, 3}).In(Make(kF32, {1, 2, 1}, {1, 1})).In(Make(DType::kInt64, {1, 2, 1}, {0, 2}));
   EXPECT_THAT(call.Out(kF32, {1, 2, 3}).Error(), testing::HasSubstr("index 2 is outside [3,6)"));
+}
+
+// The gradient goes to the first of the greatest, as in PyTorch; to the last NaN.
+TEST(PoolGradients, IndicesOfTiesInfinitiesAndNan) {
+  const double nan = std::nan(""), least = -std::numeric_limits<double>::infinity();
+  KernelCall call("MaxPool", "");
+  call.Attr("kernel_shape", Ints{3}).Attr("strides", Ints{3});
+  call.In(Make(kF32, {1, 1, 15}, {2, 7, 7, 5, 5, 1, least, least, least, nan, 9, nan, nan, 1, 2}));
+  call.Out(kF32, {1, 1, 5}).Out(DType::kInt64, {1, 1, 5});
+  EXPECT_THAT(call.Get(0), testing::ElementsAre(7, 5, least, testing::IsNan(), testing::IsNan()));
+  EXPECT_THAT(call.Get(1), testing::ElementsAre(1, 3, 6, 11, 12));
+}
+
+// Integers, whose sums are exact whatever their order.
+TEST(BatchNormalizationGradients, SumsHoldEveryPlaceOfEverySample) {
+  constexpr int64_t kSamples = 5, kChannels = 3;
+  for (int64_t places : {1, 4, 31, 32, 33, 70}) {
+    std::vector<double> dy(kSamples * kChannels * places), x(dy.size());
+    std::vector<double> bias(kChannels), scale(kChannels);
+    for (size_t i = 0; i < dy.size(); ++i) {
+      dy[i] = static_cast<double>(i * i % 127);
+      x[i] = static_cast<double>(i * 7 % 31);
+      const size_t channel = i / places % kChannels;
+      bias[channel] += dy[i];
+      scale[channel] += dy[i] * (x[i] - 2);
+    }
+    const Shape shape = {kSamples, kChannels, places};
+    KernelCall call("BatchNormalizationWeightGrad", kHelpers);
+    call.Attr("epsilon", 0.0f).In(Make(kF32, shape, dy)).In(Make(kF32, shape, x));
+    call.In(Make(kF32, {kChannels}, {2, 2, 2})).In(Make(kF32, {kChannels}, {1, 1, 1}));
+    call.Out(kF32, {kChannels}).Out(kF32, {kChannels});
+    EXPECT_EQ(call.Get(0), scale) << places;
+    EXPECT_EQ(call.Get(1), bias) << places;
+  }
 }
 
 TEST(BatchNormalizationGradients, EvaluationUsesTheRunningStatisticsAndKeepsThem) {

@@ -10,22 +10,18 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 #include "runtime/device/cpu/kernels/axis.h"
+#include "runtime/device/cpu/kernels/channel_sum.h"
 #include "runtime/device/cpu/kernels/element_kernel.h"
-#include "runtime/device/cpu/kernels/lanes.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
 
 namespace pipec::cpu {
 namespace {
 
-// A channel's average of term(element of X), added sample by sample in float64.
+// A channel's average of term(element of X), added in float64.
 template <typename T, typename Term>
 double ChannelAverage(const AxisView &view, const T *x, int64_t channel, const Term &term) {
-  double sum = 0;
-  for (int64_t sample = 0; sample < view.outer; ++sample) {
-    const T *const row = x + (sample * view.length + channel) * view.inner;
-    sum += Sum<double>(view.inner, [&](int64_t i) { return term(static_cast<double>(row[i])); });
-  }
+  const double sum = ChannelSum(view, channel, [&](int64_t i) { return term(static_cast<double>(x[i])); });
   return sum / static_cast<double>(view.outer * view.inner);
 }
 

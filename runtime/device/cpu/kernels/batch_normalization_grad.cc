@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 #include "runtime/device/cpu/kernels/axis.h"
+#include "runtime/device/cpu/kernels/channel_sum.h"
 #include "runtime/device/cpu/kernels/element_kernel.h"
-#include "runtime/device/cpu/kernels/lanes.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
 
@@ -25,15 +25,10 @@ struct ChannelSums {
 
 template <typename T>
 ChannelSums SumChannel(const AxisView& view, const T* dy, const T* x, int64_t channel, double mean) {
-  ChannelSums sums;
-  for (int64_t sample = 0; sample < view.outer; ++sample) {
-    const int64_t row = (sample * view.length + channel) * view.inner;
-    sums.dy += Sum<double>(view.inner, [&](int64_t i) { return static_cast<double>(dy[row + i]); });
-    sums.dy_x += Sum<double>(view.inner, [&](int64_t i) {
-      return static_cast<double>(dy[row + i]) * (static_cast<double>(x[row + i]) - mean);
-    });
-  }
-  return sums;
+  return {ChannelSum(view, channel, [=](int64_t i) { return static_cast<double>(dy[i]); }),
+          ChannelSum(view, channel, [=](int64_t i) {
+            return static_cast<double>(dy[i]) * (static_cast<double>(x[i]) - mean);
+          })};
 }
 
 // dY and X alike, with channels along axis 1 or, of a vector, one channel.

@@ -95,11 +95,14 @@ void MaxPoolWithIndices(const Pooling &pooling, const void *x, void *y, int64_t 
     std::fill_n(to, width.out, kLeast<T>);
     std::fill_n(index, width.out, int64_t{-1});
     ForEachTap(pooling.windows, d_start, h_start, [&](int64_t place, int64_t begin, int64_t end) {
+      const int64_t stride = width.stride;
+      // No branch: which tap is the greatest cannot be predicted.
+#pragma GCC ivdep
       for (int64_t i = begin; i < end; ++i) {
-        const T value = from[i * width.stride + place];
-        if (!(value > to[i] || value != value || index[i] < 0)) continue;
-        to[i] = value;
-        index[i] = i * width.stride + place;
+        const T value = from[i * stride + place];
+        const bool take = (value > to[i]) | (value != value) | (index[i] < 0);
+        to[i] = take ? value : to[i];
+        index[i] = take ? i * stride + place : index[i];
       }
     });
     for (int64_t i = 0; i < width.out; ++i) {
