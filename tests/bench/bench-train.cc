@@ -1,7 +1,8 @@
 // Training against PyTorch, eager and through torch.compile, one thread each: presets gpt-6 and resnet18-64,
 // AdamW, the same initial values, batch and microbatches, whose gradients PyTorch accumulates. The figures are
 // our time of a step over PyTorch's, the median of pairs taken A B A B, because a machine's speed drifts, and
-// its interval. The losses of the first steps must agree: both sides do the same.
+// its interval; on a busy machine the ratio of the processes' own processor time, whose median is printed too, says
+// more. The losses of the first steps must agree: both sides do the same.
 // Then, for every model, where the time of a step goes by kinds of ops, as torch.profiler and our profile say.
 //
 //   bench-train [--python=PATH] [--pairs=N] [--models=NAME,...]
@@ -11,6 +12,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -30,8 +32,8 @@ using nlohmann::json;
 
 constexpr int kMicrobatches = 8;
 constexpr double kLearningRate = 1e-4;  // PyTorch's side has the same
-constexpr int kProfiledSteps = 2;
-constexpr int kEqualSteps = 3;  // whose losses must agree, within
+constexpr int kProfiledSteps = 8;       // so many that the first, which meets cold memory, does not count
+constexpr int kEqualSteps = 3;          // whose losses must agree, within
 constexpr double kEqualLoss = 1e-4;
 
 // The sizes of PyTorch's networks, by preset.
@@ -48,6 +50,7 @@ class Pairs : public RunObserver {
 
   void OnStep(const StepReport& report) override {
     const double ours = samples_ / report.samples_per_second;
+    const double ours_processor = static_cast<double>(std::clock() - before_) / CLOCKS_PER_SEC;
     if (report.step > 1) seconds_["pipec"].push_back(ours);
     std::fprintf(stderr, "%s, step %d: pipec %.0f ms", name_.c_str(), static_cast<int>(report.step),
                  ours * 1e3);
@@ -60,9 +63,12 @@ class Pairs : public RunObserver {
                      loss, report.loss);
         std::exit(1);
       }
-      if (report.step > 1) seconds_[side].push_back(seconds);
+      if (report.step == 1) continue;
+      seconds_[side].push_back(seconds);
+      processor_ratios_[side].push_back(ours_processor / theirs["processor_seconds"].get<double>());
     }
     std::fprintf(stderr, "\n");
+    before_ = std::clock();
   }
   void OnNote(absl::string_view) override {}
   void OnEvaluation(const EvaluationReport&) override {}
@@ -78,6 +84,8 @@ class Pairs : public RunObserver {
     for (const std::string& side : sides_) {
       std::vector<double> ratios;
       for (size_t i = 0; i < ours.size(); ++i) ratios.push_back(ours[i] / seconds_.at(side)[i]);
+      std::printf("%s_processor_over_%s %.3f ratio\n", figure.c_str(), side.c_str(),
+                  Median(processor_ratios_.at(side)));
       PrintRatios(figure + "_over_" + side, ratios);
     }
   }
@@ -88,6 +96,8 @@ class Pairs : public RunObserver {
   const double samples_;
   const std::vector<std::string> sides_;
   std::map<std::string, std::vector<double>> seconds_;  // of steps, by side
+  std::map<std::string, std::vector<double>> processor_ratios_;
+  std::clock_t before_ = 0;  // processor time when our step began
 };
 
 void Train(const std::string& plan, RunOptions options, int64_t steps, RunObserver& observer) {

@@ -4,7 +4,7 @@
 
 Builds NETWORK of tests/reference/networks.py with SIZES, a JSON object, and the initial values of MODEL; writes one batch, drawn by
 chance, to DATA, an npz file. Then prints a line `{"samples": in a step, "compile": null, or why it did not}`, and for every line it reads one more:
-    eager, compiled                     a step: `{"seconds", "loss"}`
+    eager, compiled                     a step: `{"seconds", "processor_seconds", "loss"}`
     profile eager, profile compiled     where a step's time goes: `{NAME: seconds}`
 The optimizer is AdamW in its fused form, PyTorch's fastest on a CPU; gradients are accumulated over the microbatches.
 """
@@ -80,9 +80,9 @@ def profile(side, microbatches):
 
 
 def measure(side, microbatches):
-    start = time.perf_counter()
+    start, processor = time.perf_counter(), time.process_time()
     loss = side.step(microbatches)
-    return {"seconds": time.perf_counter() - start, "loss": loss}
+    return {"seconds": time.perf_counter() - start, "processor_seconds": time.process_time() - processor, "loss": loss}
 
 
 def answer(value):
