@@ -93,7 +93,7 @@ std::string ListDevices() {
                           device.source);
   }
   absl::StrAppend(&text, "piperun --device=...\n  cpu      oneDNN and vectorised loops\n",
-                  "  null     no arithmetic\n");
+                  "  null     no arithmetic\n  replay   no arithmetic, but kernels and messages take their modelled time\n");
   const auto found = [](bool is_there) { return is_there ? "found" : "missing"; };
   absl::StrAppend(&text, "not in this version: device cuda, transports nccl and mpi\n  CUDA toolkit ",
                   found(PIPEC_CUDA_FOUND), ", NCCL ", found(PIPEC_NCCL_FOUND), ", MPI ",

@@ -170,7 +170,8 @@ absl::Status Compile(PipecFlags& flags) {
     const ParameterMode mode = flags.parameters == "copy"   ? ParameterMode::kCopy
                                : flags.parameters == "link" ? ParameterMode::kLink
                                                             : ParameterMode::kAuto;
-    RETURN_IF_ERROR(WritePlan(*module, flags.compile.model(), directory, mode, html));
+    RETURN_IF_ERROR(WritePlan(*module, flags.compile.model(), directory, mode, html,
+                              flags.compile.context().options.cluster.device));
   }
   if (flags.json) std::cout << ReportJson(report);
   if (flags.json || flags.prints_module()) return absl::OkStatus();

@@ -11,6 +11,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/null/null_device.h"
+#include "runtime/device/replay/replay_device.h"
 #include "runtime/plan/check.h"
 #include "runtime/plan/load.h"
 #include "runtime/transport/local/local_transport.h"
@@ -97,11 +98,24 @@ void PrintText(const RunFlags& flags, const RunResult& result) {
   }
 }
 
+// What the plan models for activations and gradients; what is exchanged once a step is not modelled.
+std::function<absl::Duration(const MessageTag&)> WireTimes(const Manifest& manifest) {
+  std::map<std::pair<int, int>, absl::Duration> times;
+  for (const ManifestMessage& row : manifest.messages)
+    times[{row.from_stage, row.to_stage}] = absl::Nanoseconds(row.modelled_ns);
+  return [times = std::move(times)](const MessageTag& tag) {
+    const auto it = tag.microbatch < 0 ? times.end() : times.find({tag.from_stage, tag.to_stage});
+    return it == times.end() ? absl::ZeroDuration() : it->second;
+  };
+}
+
 absl::StatusOr<RunResult> Execute(RunFlags& flags) {
   absl::StatusOr<Manifest> manifest = LoadManifest(flags.plan);
   if (!manifest.ok()) return manifest.status();
   const int threads = flags.threads > 0 ? flags.threads : std::max(1, Cores() / manifest->ranks);
-  LocalHub hub(manifest->ranks);
+  LocalOptions local;
+  if (flags.device == "replay") local.wire_time = WireTimes(*manifest);
+  LocalHub hub(manifest->ranks, local);
   RunProgress progress;
   progress.OnNote(absl::StrCat(flags.plan, ": ", manifest->model, ", ", manifest->schedule, ", ",
                                manifest->ranks, manifest->ranks == 1 ? " rank, " : " ranks, ",
@@ -110,7 +124,11 @@ absl::StatusOr<RunResult> Execute(RunFlags& flags) {
   flags.options.stop = &stop_requested;
   return RunPlan(
       flags.plan, flags.options,
-      [&](int) { return flags.device == "null" ? MakeNullDevice() : MakeCpuDevice(threads); },
+      [&](int) {
+        return flags.device == "null"     ? MakeNullDevice()
+               : flags.device == "replay" ? MakeReplayDevice()
+                                          : MakeCpuDevice(threads);
+      },
       [&](int rank) { return hub.Connect(rank); }, progress);
 }
 

@@ -4,14 +4,17 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "compiler/cost/cluster.h"
 #include "compiler/emit/parameter_placement.h"
 #include "compiler/ir/module.h"
 
 namespace pipec {
 
 // `model_path`: the user's model, which the plan carries with its weights pointing into the plan's (or the
-// user's) files; `report`: contents of report.html. Errors are EmitPlan's.
+// user's) files; `report`: contents of report.html; `device`: whose modelled
+// times the instructions carry. Errors are EmitPlan's.
 absl::Status WritePlan(const Module& module, const std::string& model_path, const std::string& directory,
-                       ParameterMode parameters, const std::string& report);
+                       ParameterMode parameters, const std::string& report,
+                       const DeviceProfile& device);
 
 }  // namespace pipec

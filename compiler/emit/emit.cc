@@ -63,7 +63,7 @@ absl::Status EmitPlan(const Module& module, const ParameterPlacement& placement,
   Files files(directory.path(), manifest);
   for (int r = 0; r < module.memory.size(); ++r) {
     ASSIGN_OR_RETURN(const plan::RankPlan rank_plan,
-                     MakeRankPlan(module, r, placement, options.pipec_version));
+                     MakeRankPlan(module, r, placement, options.pipec_version, options.device));
     RETURN_IF_ERROR(files.Add(RankFileName(r), rank_plan.SerializeAsString()));
   }
   RETURN_IF_ERROR(DescribeLinks(placement, manifest));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "compiler/emit/emit.h"
 #include "compiler/ops/low_rank.h"
 #include "compiler/ops/op_info.h"
@@ -101,6 +102,15 @@ Manifest MakeManifest(const Module& module, const ParameterPlacement& placement,
   }
   for (const LowRank& row : FindLowRank(module.graph)) {
     manifest.low_rank.push_back({row.weight->name(), row.a->name(), row.b->name(), row.transposed});
+  }
+  absl::flat_hash_set<std::pair<int, int>> seen;
+  for (const auto& list : module.simulation.ranks) {
+    for (const SimulatedAction& row : list) {
+      const bool sends = row.action.kind == ActionKind::kSendF || row.action.kind == ActionKind::kSendB;
+      if (!sends || !seen.insert({row.action.stage, row.action.peer_stage}).second) continue;
+      manifest.messages.push_back(
+          {row.action.stage, row.action.peer_stage, static_cast<int64_t>(1e9 * (row.end - row.start))});
+    }
   }
   return manifest;
 }

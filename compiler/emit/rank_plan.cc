@@ -1,3 +1,4 @@
+#include "compiler/cost/node_cost.h"
 #include "compiler/emit/rank_plan.h"
 
 #include <algorithm>
@@ -95,8 +96,8 @@ absl::StatusOr<std::string> Contents(const Value& constant) {
 
 class Writer {
  public:
-  Writer(const Module& module, int rank, const ParameterPlacement& placement)
-      : module_(module), memory_(module.memory[rank]), rank_(rank), placement_(placement) {
+  Writer(const Module& module, int rank, const ParameterPlacement& placement, const DeviceProfile* device)
+      : module_(module), memory_(module.memory[rank]), rank_(rank), placement_(placement), device_(device) {
     for (const TrainedParameter& trained : module.training.parameters) {
       trained_.emplace(trained.parameter, static_cast<int>(trained_.size()));
     }
@@ -198,6 +199,7 @@ class Writer {
       instruction.set_eval_only(attributes.Int(kEvalOnly) != 0);
       attributes.Erase(kEvalOnly);
       instruction.set_once_a_step(RunsOnceAStep(memory_, *node));
+      if (device_ && node->kind != Kind::kU) instruction.set_modelled_seconds(NodeSeconds(*node, *device_));
       AddAttributes(attributes, instruction);
       for (const Value* value : node->inputs()) instruction.add_inputs(TensorOf(value));
       for (const Value* value : node->outputs()) instruction.add_outputs(TensorOf(value));
@@ -331,6 +333,7 @@ class Writer {
   const RankMemory& memory_;
   const int rank_;
   const ParameterPlacement& placement_;
+  const DeviceProfile* const device_;
   plan::RankPlan out_;
   absl::flat_hash_map<const Value*, int> trained_;  // index among the trained parameters
   absl::flat_hash_map<const Value*, int> tensors_;
@@ -342,8 +345,8 @@ class Writer {
 
 absl::StatusOr<plan::RankPlan> MakeRankPlan(const Module& module, int rank,
                                             const ParameterPlacement& placement,
-                                            absl::string_view pipec_version) {
-  return Writer(module, rank, placement).Write(pipec_version);
+                                            absl::string_view pipec_version, const DeviceProfile* device) {
+  return Writer(module, rank, placement, device).Write(pipec_version);
 }
 
 }  // namespace pipec

@@ -35,6 +35,7 @@ struct KernelSpec {
   Attributes attributes;
   std::vector<KernelOperand> inputs;
   std::vector<KernelOperand> outputs;
+  double modelled_seconds = 0;  // as the plan says; only the replay device cares
 };
 
 // What a kernel is launched with. Absent operands are null. An output may be the same address as the input that the op

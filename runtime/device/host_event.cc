@@ -1,5 +1,7 @@
 #include "runtime/device/host_event.h"
 
+#include "absl/time/clock.h"
+
 namespace pipec {
 
 void HostEvent::Reset() {
@@ -8,12 +10,13 @@ void HostEvent::Reset() {
   status_ = absl::OkStatus();
 }
 
-void HostEvent::Complete(absl::Status status) {
+void HostEvent::Complete(absl::Status status, absl::Time not_before) {
   // Told under the lock: who waits may destroy the event as soon as it can know.
   std::lock_guard<std::mutex> lock(mutex_);
   if (done_) return;
   done_ = true;
   status_ = std::move(status);
+  not_before_ = not_before;
   changed_.notify_all();
 }
 
@@ -22,7 +25,12 @@ absl::Status HostEvent::Wait(absl::Time deadline) {
   if (!changed_.wait_until(lock, absl::ToChronoTime(deadline), [this] { return done_; })) {
     return absl::DeadlineExceededError("the event did not happen in time");
   }
-  return status_;
+  const absl::Status status = status_;
+  const absl::Time not_before = not_before_;
+  lock.unlock();
+  if (not_before > deadline) return absl::DeadlineExceededError("the event did not happen in time");
+  if (not_before > absl::Now()) absl::SleepFor(not_before - absl::Now());
+  return status;
 }
 
 }  // namespace pipec

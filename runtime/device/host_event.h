@@ -15,8 +15,9 @@ class HostEvent : public Event {
  public:
   // Not happened yet.
   void Reset();
-  // Happened; a status that is not OK is what every waiter gets.
-  void Complete(absl::Status status = absl::OkStatus());
+  // Happened; a status that is not OK is what every waiter gets. With `not_before` it is known now when it will have
+  // happened: waiters wait until then.
+  void Complete(absl::Status status = absl::OkStatus(), absl::Time not_before = absl::InfinitePast());
   // OK once it has happened; DeadlineExceeded if it did not in time.
   absl::Status Wait(absl::Time deadline);
 
@@ -24,6 +25,7 @@ class HostEvent : public Event {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool done_ = false;
+  absl::Time not_before_;
   absl::Status status_;
 };
 

@@ -55,6 +55,7 @@ KernelSpec SpecOf(const plan::RankPlan& rank_plan, const plan::Instruction& inst
   spec.domain = instruction.domain();
   spec.name = instruction.name();
   spec.attributes = AttributesOf(instruction);
+  spec.modelled_seconds = instruction.modelled_seconds();
   auto operand = [&](int32_t tensor) {
     if (tensor < 0) return KernelOperand{.type = {}, .present = false};
     return KernelOperand{.type = TypeOf(rank_plan.tensors(tensor)), .constant = constants[tensor]};

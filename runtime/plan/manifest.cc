@@ -176,6 +176,16 @@ absl::Status CheckLowRank(const Manifest& manifest) {
   return absl::OkStatus();
 }
 
+absl::Status CheckMessages(const Manifest& manifest) {
+  const int64_t stages = int64_t{manifest.ranks} * manifest.virtual_stages;
+  for (const ManifestMessage& row : manifest.messages) {
+    if (row.from_stage < stages && row.to_stage < stages) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("message from stage ", row.from_stage, " to stage ", row.to_stage, " of ", stages));
+  }
+  return absl::OkStatus();
+}
+
 json ShapeOf(const TensorType& type) {
   return json(std::vector<int64_t>(type.shape.begin(), type.shape.end()));
 }
@@ -195,7 +205,11 @@ json PortsToJson(const std::vector<ManifestPort>& ports) {
 // All fields but the hash of the fields.
 json FieldsOf(const Manifest& manifest) {
   json parameters = json::array(), files = json::array(), links = json::array(), counts = json::array(),
-       low_rank = json::array();
+       low_rank = json::array(), messages = json::array();
+  for (const ManifestMessage& row : manifest.messages) {
+    messages.push_back(
+        {{"from_stage", row.from_stage}, {"to_stage", row.to_stage}, {"modelled_ns", row.modelled_ns}});
+  }
   for (const ManifestLowRank& row : manifest.low_rank) {
     low_rank.push_back(
         {{"weight", row.weight}, {"a", row.a}, {"b", row.b}, {"transposed", row.transposed ? 1 : 0}});
@@ -236,6 +250,7 @@ json FieldsOf(const Manifest& manifest) {
           {"counts", std::move(counts)},
           {"parameters", std::move(parameters)},
           {"low_rank", std::move(low_rank)},
+          {"messages", std::move(messages)},
           {"files", std::move(files)},
           {"links", std::move(links)}};
 }
@@ -312,6 +327,15 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
     RETURN_IF_ERROR(factors.Finish());
     manifest.low_rank.push_back(std::move(row));
   }
+  for (const json& item : fields.List("messages")) {
+    Fields message(item, "message");
+    ManifestMessage row;
+    row.from_stage = static_cast<int>(message.Int("from_stage", 0, kMany));
+    row.to_stage = static_cast<int>(message.Int("to_stage", 0, kMany));
+    row.modelled_ns = message.Int("modelled_ns", 0);
+    RETURN_IF_ERROR(message.Finish());
+    manifest.messages.push_back(row);
+  }
   for (const json& item : fields.List("files")) {
     Fields file(item, "file");
     ManifestFile row{file.String("path"), file.Int("bytes", 0), file.String("xxh3")};
@@ -331,6 +355,7 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   RETURN_IF_ERROR(fields.Finish());
   RETURN_IF_ERROR(CheckCounts(manifest));
   RETURN_IF_ERROR(CheckLowRank(manifest));
+  RETURN_IF_ERROR(CheckMessages(manifest));
   if (hash != HashOf(FieldsOf(manifest))) {
     return absl::InvalidArgumentError(
         "edited after pipec wrote it ('xxh3' differs); compile the model again");

@@ -64,6 +64,13 @@ struct ManifestLink {
   int64_t modified_ns = 0;  // since 1970
 };
 
+// What a message from stage to stage, activations or gradients, takes on the wire in the modelled timeline.
+struct ManifestMessage {
+  int from_stage = 0;
+  int to_stage = 0;
+  int64_t modelled_ns = 0;
+};
+
 struct Manifest {
   int format = kPlanFormat;
   std::string pipec_version;
@@ -83,6 +90,7 @@ struct Manifest {
   std::vector<ManifestCount> counts;  // of one microbatch a batch only
   std::vector<ManifestParameter> parameters;  // in the model's order
   std::vector<ManifestLowRank> low_rank;      // --lora
+  std::vector<ManifestMessage> messages;      // between ranks
   std::vector<ManifestFile> files;            // all but manifest.json itself
   std::vector<ManifestLink> links;            // one a file
 

@@ -142,6 +142,9 @@ absl::Status CheckPrograms(const RankPlan& p) {
         return Bad("instruction", k, instruction.name(), absl::StrCat("program ", i, ": ", fault));
       };
       if (instruction.op().empty()) return bad("no op");
+      constexpr double kDay = 86400;
+      if (!(instruction.modelled_seconds() >= 0 && instruction.modelled_seconds() <= kDay))
+        return bad("a modelled time that is none");
       for (const plan::Attribute& attribute : instruction.attributes()) {
         absl::Status status = CheckAttribute(attribute);
         if (!status.ok()) return bad(status.message());

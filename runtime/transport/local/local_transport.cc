@@ -1,5 +1,6 @@
 #include "runtime/transport/local/local_transport.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -8,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/device/host_event.h"
 
@@ -65,6 +67,14 @@ struct LocalHub::State {
   // Stable addresses: a channel lives as long as the hub.
   absl::flat_hash_map<Key, std::unique_ptr<Channel>> channels;
   absl::Status aborted;
+  absl::flat_hash_map<std::pair<int, int>, absl::Time> channel_free;  // by rank from and rank to, with wire_time
+
+  // When a message arrives whose sending can begin now. Under the mutex.
+  absl::Time Arrival(const Key& key) {
+    if (!options.wire_time) return absl::InfinitePast();
+    absl::Time& free = channel_free.try_emplace({key.from_rank, key.to_rank}, absl::InfinitePast()).first->second;
+    return free = std::max(free, absl::Now()) + options.wire_time(key.tag);
+  }
 };
 
 class LocalTransport : public Transport {
@@ -131,15 +141,17 @@ class LocalTransport : public Transport {
                   channel->send.pieces[i].bytes);
     }
     HostEvent *sent, *received;
+    absl::Time arrival;
     {
       // Free for the next message before anybody can learn that this one is done.
       std::unique_lock<std::mutex> lock(state_.mutex);
       sent = std::exchange(channel->send.done, nullptr);
       received = std::exchange(channel->receive.done, nullptr);
       channel->copying = false;
+      arrival = state_.Arrival(key);
     }
-    sent->Complete(status);
-    received->Complete(status);
+    sent->Complete(status, arrival);
+    received->Complete(status, arrival);
     return absl::OkStatus();
   }
 

@@ -3,6 +3,7 @@
 // address and whose events are HostEvents (cpu, null).
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "absl/time/time.h"
@@ -15,6 +16,9 @@ struct LocalOptions {
   // tests.
   bool rendezvous = false;
   absl::Duration rendezvous_limit = absl::Seconds(300);
+  // How long a message is on its way, on a channel that carries one at a time from one rank to another; null: as long
+  // as copying takes. For device replay.
+  std::function<absl::Duration(const MessageTag&)> wire_time;
 };
 
 // Where the ranks of one process meet. Must outlive its transports; the memory of all ranks must outlive the

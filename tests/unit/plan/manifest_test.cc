@@ -26,6 +26,7 @@ Manifest Example() {
   manifest.outputs = {{"logits", {DType::kFloat32, {4, 16, 128}}, 0, 0}};
   manifest.parameters = {{"w", {DType::kFloat32, {3}}, "parameters/model.safetensors", 128},
                          {"e", {DType::kBFloat16, {7}}, "/data/weights.bin", 64, "fedcba9876543210", "w"}};
+  manifest.messages = {{0, 1, 2500}, {1, 0, 1250}};
   manifest.files = {{"rank-000.plan", 12, "0123456789abcdef"}};
   manifest.links = {{"/data/weights.bin", 4096, 1'700'000'000'123'456'789}};
   return manifest;
@@ -54,6 +55,7 @@ TEST(Manifest, RefusesWhatIsNoManifest) {
       {"\"ranks\": 2", "\"ranks\": \"2\"", "'ranks'"},
       {"\"ranks\": 2", "\"ranks\": 2, \"surplus\": 1", "surplus"},
       {"\"train\"", "\"tarin\"", "'mode'"},
+      {"\"to_stage\": 1", "\"to_stage\": 2", "to stage 2 of 2"},
       {"\"int64\"", "\"int65\"", "dtype"},
       {"\"batch_axis\": 0", "\"batch_axis\": 5", "'batch_axis'"},
       {"rank-000.plan", "../rank-000.plan", "leaves the plan"},

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/device/null/null_device.h"
@@ -168,6 +169,36 @@ INSTANTIATE_TEST_SUITE_P(
         Backend{"LocalRendezvous",
                 [](int ranks) { return std::make_unique<World>(ranks, LocalOptions{.rendezvous = true}); }}),
     [](const auto& info) { return std::string(info.param.name); });
+
+// One message at a time from rank to rank, each as long as it is said to take; the other direction is another channel.
+TEST(LocalTransport, MessagesTakeTheirTimeOnTheWire) {
+  LocalOptions options;
+  options.wire_time = [](const MessageTag& tag) { return absl::Milliseconds(tag.microbatch < 3 ? 10 : 0); };
+  World world(2, options);
+  std::vector<int> sent(4, 7), got(4);
+  const Piece from = Whole(sent), to = Whole(got);
+  const absl::Time start = absl::Now();
+  std::vector<std::unique_ptr<Event>> done;
+  for (int m = 0; m < 3; ++m) {
+    for (const auto& [sender, receiver] : {std::pair(0, 1), std::pair(1, 0)}) {
+      done.push_back(world.NewEvent(sender));
+      ASSERT_TRUE(
+          world.transport(sender)
+              .Send(world.stream(sender), receiver, {sender, receiver, 0, m}, {&from, 1}, *done.back())
+              .ok());
+      done.push_back(world.NewEvent(receiver));
+      ASSERT_TRUE(
+          world.transport(receiver)
+              .Receive(world.stream(receiver), sender, {sender, receiver, 0, m}, {&to, 1}, *done.back())
+              .ok());
+    }
+  }
+  // The last of three can arrive after 30 ms at the soonest.
+  EXPECT_EQ(world.Wait(1, *done[9], start + absl::Milliseconds(29) - absl::Now()).code(),
+            absl::StatusCode::kDeadlineExceeded);
+  for (size_t k = 0; k < done.size(); ++k) ASSERT_TRUE(world.Wait(k % 2, *done[k]).ok());
+  EXPECT_GE(absl::Now() - start, absl::Milliseconds(30));
+}
 
 TEST(LocalTransport, ASecondMessageOfOneTagIsRefused) {
   World world(2, {});
