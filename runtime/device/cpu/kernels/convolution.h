@@ -35,4 +35,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakePointwiseConvolution(const Convoluti
 absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnWeightGradient(const Convolution &convolution, DType dtype,
                                                                  int dy);
 
+// Whether dW is large against what a matrix product makes it of.
+bool HasFewWindows(const Convolution &convolution);
+
+// The same in float32 of a convolution that has few windows.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeWeightGradientProduct(const Convolution &convolution, int dy);
+
 }  // namespace pipec::cpu

@@ -2,7 +2,7 @@
 // result's shape beside them.
 //   ConvInputGrad (dY, W) -> (dX): what ConvTranspose does with the same windows, and the other way round.
 //   ConvWeightGrad (dY, X) -> (dW), ConvTransposeWeightGrad likewise.
-// float32 by oneDNN, loops for float64. oneDNN shares the samples of dW out among the threads, so that its last
+// float32 by oneDNN, dW of few windows as a matrix product; loops for float64. oneDNN shares the samples of dW out among the threads, so that its last
 // bits depend on their number.
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
@@ -102,6 +102,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareWeightGrad(const KernelSpec& spec
                    ReadConvolution(spec, x.shape, ResultShape(spec), dy.shape, kTransposed));
   // W lies as if X, which has the windows of a transposed convolution, were its result.
   const Convolution c = kTransposed ? Turned(forward) : forward;
+  if (dy.dtype == DType::kFloat32 && c.multiplications() > 0 && HasFewWindows(c))
+    return MakeWeightGradientProduct(c, kTransposed ? 1 : 0);
   if (IsOneDnnFloat(dy.dtype) && c.multiplications() > 0)
     return MakeOneDnnWeightGradient(c, dy.dtype, kTransposed ? 1 : 0);
   return ForFloats(spec, dy.dtype, [=](auto zero) {
