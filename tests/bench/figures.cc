@@ -25,22 +25,27 @@ void PrintRatios(const std::string& name, std::vector<double> ratios) {
 
 void PrintOps(const std::string& title, const std::vector<std::pair<std::string, OpSeconds>>& sides) {
   OpSeconds longest;
-  std::printf("%-28s", title.c_str());
   for (const auto& [side, ops] : sides) {
-    std::printf(" %14s", side.c_str());
     for (const auto& [op, seconds] : ops) longest[op] = std::max(longest[op], seconds);
   }
   std::vector<std::pair<double, std::string>> rows;
-  for (const auto& [op, seconds] : longest) rows.emplace_back(seconds, op);
+  size_t width = title.size();
+  for (const auto& [op, seconds] : longest) {
+    rows.emplace_back(seconds, op);
+    width = std::max(width, op.size());
+  }
   std::sort(rows.rbegin(), rows.rend());
+  const int names = static_cast<int>(width);
+  std::printf("%-*s", names, title.c_str());
+  for (const auto& [side, ops] : sides) std::printf(" %11s", side.c_str());
   for (const auto& row : rows) {
-    std::printf("\n%-28s", row.second.c_str());
+    std::printf("\n%-*s", names, row.second.c_str());
     for (const auto& [side, ops] : sides) {
       const auto it = ops.find(row.second);
       if (it == ops.end() || it->second == 0) {
-        std::printf(" %14s", "-");
+        std::printf(" %11s", "-");
       } else {
-        std::printf(" %14.3f", it->second * 1e3);
+        std::printf(" %11.3f", it->second * 1e3);
       }
     }
   }
