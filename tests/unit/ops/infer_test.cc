@@ -39,6 +39,7 @@ std::vector<Case> Cases() {
        {{kF32, {7, 4, 6}}}},
       {"FusedMatMul", {{kF32, {3}}, {kF32, {3}}}, {}, {scalar}},
       {"FusedMatMul", {{kF32, {3}}, {kF32, {2, 3, 5}}}, {}, {{kF32, {2, 5}}}},
+      {"Gradient", {x, c, scalar}, {}, {x, c}},
       {"TanhGrad", {x, x}, {}, {x}},
       {"SigmoidGrad", {x, x}, {}, {x}},
       {"ReluGrad", {x, x}, {}, {x}},
@@ -169,7 +170,7 @@ TEST(Infer, RefusesWrongOperands) {
       EXPECT_TRUE(optional || !Infer(missing).ok()) << good.op << " operand " << k;
       if (good.inputs.size() < 2) continue;
       Case taller = good;
-      const bool free = good.op == "GradientScale" || good.op == "FusedMatMul" ||
+      const bool free = good.op == "GradientScale" || good.op == "FusedMatMul" || good.op == "Gradient" ||
                         (good.op == "TrainingBatchNormalization" && k == 0);  // an axis of its own
       if (taller.inputs[k].shape.empty() || free) continue;
       taller.inputs[k].shape[0] += 8;

@@ -1,6 +1,5 @@
 // Gradients through what stands in the place of ops that leave no node of their own: as the importer makes it, against
 // differences. Every op that --list-ops says of that it is differentiated so is here.
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <random>
@@ -16,6 +15,7 @@
 #include "passes/pass_manager.h"
 #include "tests/support/check_gradient.h"
 #include "tests/support/interpreter.h"
+#include "tests/unit/support/scratch.h"
 
 namespace pipec {
 namespace {
@@ -193,15 +193,13 @@ const std::vector<FunctionCase>& Cases() {
 }
 
 absl::StatusOr<std::unique_ptr<Module>> ImportText(const std::string& name, const std::string& text) {
-  const std::string path = absl::StrCat(testing::TempDir(), "/", name, ".onnxtxt");
+  const std::string path = testing::ScratchPath(name + ".onnxtxt");
   std::ofstream(path) << text;
   ImportOptions options;
   options.evaluate = [](const Node& node, absl::Span<const std::string* const> operands) {
     return Evaluate(node, operands);
   };
-  auto module = ImportModel(path, options);
-  std::filesystem::remove(path);
-  return module;
+  return ImportModel(path, options);
 }
 
 std::string TextOf(const FunctionCase& c) {
@@ -219,7 +217,7 @@ std::string TextOf(const FunctionCase& c) {
                       absl::StrJoin(parameters, ",\n"), ">\n{\n", c.nodes, "\n}\n");
 }
 
-class GradientFunctionTest : public testing::TestWithParam<int> {};
+class GradientFunctionTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(GradientFunctionTest, EqualsCentralDifferences) {
   const FunctionCase& c = Cases()[GetParam()];
@@ -228,7 +226,7 @@ TEST_P(GradientFunctionTest, EqualsCentralDifferences) {
   EXPECT_EQ(CheckGradient(**module, c.options), absl::OkStatus());
 }
 
-INSTANTIATE_TEST_SUITE_P(Functions, GradientFunctionTest, testing::Range(0, static_cast<int>(Cases().size())),
+INSTANTIATE_TEST_SUITE_P(Functions, GradientFunctionTest, ::testing::Range(0, static_cast<int>(Cases().size())),
                          [](const auto& info) {
                            return absl::StrCat(Cases()[info.param].op, "_", info.param);
                          });
@@ -275,8 +273,8 @@ std::vector<float> GradientAt(const std::vector<float>& p, const std::string& no
 
 // What PyTorch 2.15 gives.
 TEST(GradientFunctionsTest, CornersFollowPyTorch) {
-  using testing::Pointwise;
-  const auto near = [](std::vector<float> expected) { return Pointwise(testing::FloatNear(1e-6), expected); };
+  using ::testing::Pointwise;
+  const auto near = [](std::vector<float> expected) { return Pointwise(::testing::FloatNear(1e-6), expected); };
   EXPECT_THAT(GradientAt({-1, 0, 1}, "y = LeakyRelu <alpha = 0.2> (p)"), near({0.2, 0.2, 1}));
   EXPECT_THAT(GradientAt({-1, 0, 1}, "k = Constant <value = float[1] {0.2}> ()\ny = PRelu(p, k)"),
               near({0.2, 0.2, 1}));
@@ -297,11 +295,11 @@ TEST(GradientFunctionsTest, CornersFollowPyTorch) {
 
 // Where exp overflows a float32 on the way.
 TEST(GradientFunctionsTest, LargeNumbersHaveFiniteGradients) {
-  using testing::ElementsAre;
-  EXPECT_THAT(GradientAt({-1000, 0, 1000}, "y = Softplus(p)"), ElementsAre(0, 0.5, 1));
-  EXPECT_THAT(GradientAt({-1000, 1000}, "y = Elu(p)"), ElementsAre(0, 1));
-  EXPECT_THAT(GradientAt({1000, 1000}, "y = ReduceLogSumExp(p)"), ElementsAre(0.5, 0.5));
-  EXPECT_THAT(GradientAt({-1000, 1000}, "y = Mish(p)"), ElementsAre(0, 1));
+  using ::testing::ElementsAre;
+  EXPECT_THAT(GradientAt({-1000, 0, 1000}, "y = Softplus(p)"), ::testing::ElementsAre(0, 0.5, 1));
+  EXPECT_THAT(GradientAt({-1000, 1000}, "y = Elu(p)"), ::testing::ElementsAre(0, 1));
+  EXPECT_THAT(GradientAt({1000, 1000}, "y = ReduceLogSumExp(p)"), ::testing::ElementsAre(0.5, 0.5));
+  EXPECT_THAT(GradientAt({-1000, 1000}, "y = Mish(p)"), ::testing::ElementsAre(0, 1));
 }
 
 }  // namespace
