@@ -2,8 +2,8 @@
 // result's shape beside them.
 //   ConvInputGrad (dY, W) -> (dX): what ConvTranspose does with the same windows, and the other way round.
 //   ConvWeightGrad (dY, X) -> (dW), ConvTransposeWeightGrad likewise.
-// float32 by oneDNN, dW of few windows as a matrix product; loops for float64. oneDNN shares the samples of dW out among the threads, so that its last
-// bits depend on their number.
+// float32 by oneDNN, dW of few windows as a matrix product; loops for float64. oneDNN shares the samples of dW
+// out among the threads, so that its last bits depend on their number.
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 #include "runtime/device/cpu/kernels/convolution.h"
