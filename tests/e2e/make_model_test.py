@@ -1,5 +1,6 @@
 """make-model: every kind trains, in every cut with the same numbers; the parameters are PyTorch's; what does not fit is refused."""
 
+import itertools
 import json
 import pathlib
 import re
@@ -42,7 +43,7 @@ STARTS = {
     "llama": [*NORMS, ("", "normal", 0.02)],
 }
 SMALL_PRESETS = ["gpt-tiny", "llama-tiny", "lstm-2", "unet-64"]
-SAMPLES = 8
+SAMPLES = 16
 
 
 class MakeModel(Case):
@@ -60,16 +61,17 @@ class MakeModel(Case):
         for kind, (flags, samples) in KINDS.items():
             with self.subTest(kind=kind):
                 self.run_tool("make-model", kind, *flags, "--batch=symbolic", "-o", "model.onnx")
-                data, common = self.data(samples), ["--microbatches=4", f"--batch={SAMPLES}"]
+                data, common = self.data(samples), ["--microbatches=8", f"--batch={SAMPLES}"]
                 whole = self.compile("model.onnx", "--stages=1", *common)
                 losses = self.train(whole, data, "--epochs=40", "--lr=0.01", "--seed=1").losses
                 self.assertLess(losses[-1], 0.8 * losses[0])
-                reference = self.train(whole, data, "--epochs=4", "--lr=0.01", "--seed=1")
-                for stages in (2, 4):
-                    for schedule in schedules(stages, microbatches=4):
-                        plan = self.compile("model.onnx", f"--stages={stages}", f"--schedule={schedule}", *common)
-                        run = self.train(plan, data, "--epochs=4", "--lr=0.01", "--seed=1")
-                        self.assert_same_run(run, reference, f"{kind} {schedule} P={stages}")
+                reference = self.train(whole, data, "--epochs=2", "--lr=0.01", "--seed=1")
+                for stages, recompute in itertools.product((1, 2, 4), ("none", "all")):
+                    for schedule in schedules(stages, microbatches=8):
+                        plan = self.compile("model.onnx", f"--stages={stages}", f"--schedule={schedule}",
+                                            f"--recompute={recompute}", *common)
+                        run = self.train(plan, data, "--epochs=2", "--lr=0.01", "--seed=1")
+                        self.assert_same_run(run, reference, f"{kind} {schedule} P={stages} recompute {recompute}")
 
     def test_small_presets_train_with_the_same_numbers_in_every_cut(self):
         for preset in SMALL_PRESETS:
