@@ -50,7 +50,7 @@ absl::Status CheckTarget(const std::string& directory) {
   std::error_code code;
   if (directory.empty()) return absl::InvalidArgumentError("-o names no directory");
   if (!fs::exists(fs::symlink_status(directory, code))) return absl::OkStatus();
-  if (fs::is_directory(directory, code) && LoadManifest(directory).ok()) return absl::OkStatus();
+  if (fs::is_directory(directory, code) && IsPlan(directory)) return absl::OkStatus();
   return absl::AlreadyExistsError(absl::StrCat(
       "'", directory, "' exists and is not a plan, so it is not replaced; ", "-o names another directory"));
 }

@@ -80,6 +80,11 @@ absl::StatusOr<Manifest> LoadManifest(const std::string& directory) {
   return manifest;
 }
 
+bool IsPlan(const std::string& directory) {
+  const absl::StatusOr<MappedFile> file = MappedFile::Open(absl::StrCat(directory, "/manifest.json"));
+  return file.ok() && IsManifestOfAnyVersion(file->bytes());
+}
+
 absl::StatusOr<plan::RankPlan> LoadRankPlan(const std::string& directory, const Manifest& manifest,
                                             int rank) {
   const std::string name = RankFileName(rank);

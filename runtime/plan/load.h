@@ -13,6 +13,9 @@ namespace pipec {
 // Errors name the file and what to do: no plan there, not a manifest, another format.
 absl::StatusOr<Manifest> LoadManifest(const std::string& directory);
 
+// Whether a directory is a plan, of this version of pipec or another.
+bool IsPlan(const std::string& directory);
+
 // Checks size and hash, parses, verifies (VerifyRankPlan, VerifyParameterFiles), compares with the manifest
 // and checks linked parameters (linked_data.h).
 absl::StatusOr<plan::RankPlan> LoadRankPlan(const std::string& directory, const Manifest& manifest, int rank);

@@ -275,6 +275,11 @@ std::string ToJson(const Manifest& manifest) {
   return object.dump(1, ' ', true, json::error_handler_t::replace) + "\n";
 }
 
+bool IsManifestOfAnyVersion(absl::string_view text) {
+  const json object = json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  return object.is_object() && object.contains("format") && object.contains("pipec_version") && object.contains("xxh3");
+}
+
 absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   auto check = [](int depth, json::parse_event_t, json&) { return depth <= 5; };
   const json object = json::parse(text.begin(), text.end(), check, /*allow_exceptions=*/false);

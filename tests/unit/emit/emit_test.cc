@@ -126,7 +126,12 @@ TEST_F(EmitTest, ReplacesAPlanAndNothingElse) {
   std::ofstream(target() + "/stale") << "x";
   ASSERT_EQ(Emit(*module), absl::OkStatus());
   EXPECT_FALSE(fs::exists(target() + "/stale"));
+  // A plan of another version, whose manifest has other fields.
+  std::ofstream(target() + "/manifest.json") << R"({"format": 1, "pipec_version": "0.0.1", "xxh3": "0"})";
+  ASSERT_EQ(Emit(*module), absl::OkStatus());
 
+  std::ofstream(target() + "/manifest.json") << R"({"name": "somebody else's"})";
+  EXPECT_EQ(Emit(*module).code(), absl::StatusCode::kAlreadyExists);
   fs::remove_all(target());
   fs::create_directory(target());
   std::ofstream(target() + "/thesis.txt") << "x";
