@@ -1,5 +1,5 @@
-"""bf16 and fp16 against PyTorch's float32: the losses of 20 steps stay within 2e-2 of its curve, or as near as PyTorch's own
-autocast to bfloat16 stays where rounding turns activations on and off, which changes gradients by more than rounding."""
+"""bf16 and fp16 against PyTorch's float32: the losses of 20 steps stay within 2e-2 of its curve, as those of PyTorch's own autocast
+to bfloat16 do."""
 
 import json
 import pathlib
@@ -11,8 +11,6 @@ from pipec_testing import Case, main
 from reference_test import FLAGS, STEPS
 
 LIMIT = 2e-2
-# Of these PyTorch's bfloat16 too leaves the limit: two thirds of what is allowed.
-ROUGH = {"mlp-adamw", "cnn-adamw", "resnet-momentum", "resnet-adamw"}
 
 
 def distance(losses, reference):
@@ -24,10 +22,10 @@ class Precision(Case):
         numbers = json.loads((HERE / "numbers.json").read_text())
         autocast = json.loads((HERE / "bf16.json").read_text())["losses"]
         self.assertEqual(set(autocast), set(numbers["losses"]))
-        self.assertEqual({case for case, losses in autocast.items() if distance(losses, numbers["losses"][case]) > LIMIT}, ROUGH)
+        for case, losses in autocast.items():
+            self.assertLess(distance(losses, numbers["losses"][case]), LIMIT, f"{case} is no measure of precision")
         for case, reference in numbers["losses"].items():
             name, optimizer = case.split("-")
-            limit = max(LIMIT, 1.5 * distance(autocast[case], reference))
             for precision in ("bf16", "fp16"):
                 with self.subTest(case=case, precision=precision):
                     plan = self.compile(HERE / f"{name}.onnx", "--stages=2", f"--microbatches={numbers['microbatches'].get(name, 4)}",
@@ -35,7 +33,7 @@ class Precision(Case):
                     run = self.train(plan, HERE / f"{name}.npz", f"--epochs={STEPS}", f"--lr={numbers['rates'][case]}",
                                      *FLAGS[optimizer])
                     self.assertEqual(len(run.losses), STEPS)
-                    self.assertLess(distance(run.losses, reference), limit)
+                    self.assertLess(distance(run.losses, reference), LIMIT)
                     self.assertGreater(distance(run.losses, reference), 1e-6, "computed in float32")
                     self.assertLess(run.losses[-1], 0.8 * run.losses[0])
 
