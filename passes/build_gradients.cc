@@ -44,15 +44,19 @@ absl::StatusOr<std::vector<Value*>> TrainableParameters(const Graph& graph, cons
   std::vector<Value*> parameters;
   absl::flat_hash_set<const Value*> factors;
   for (const LowRank& row : FindLowRank(graph)) factors.insert({row.a, row.b});
-  int floats = 0;
+  int floats = 0, frozen = 0;
+  std::string some;
   for (Value* value : graph.Values()) {
     if (value->kind() != ValueKind::kParameter || !IsFloat(value->type.dtype)) continue;
     ++floats;
+    some = value->name();
+    const bool is_frozen = !options.freeze_regex.empty() && std::regex_search(value->name(), freeze);
+    frozen += is_frozen;
     // Beside factors of low rank nothing learns, unless it is asked for.
     if (!factors.empty() && !factors.contains(value) && options.train_regex.empty()) continue;
     if (!options.train_regex.empty() && !factors.contains(value) && !std::regex_search(value->name(), train))
       continue;
-    if (!options.freeze_regex.empty() && std::regex_search(value->name(), freeze)) continue;
+    if (is_frozen) continue;
     parameters.push_back(value);
   }
   if (parameters.empty()) {
@@ -60,7 +64,17 @@ absl::StatusOr<std::vector<Value*>> TrainableParameters(const Graph& graph, cons
         absl::StrCat("no parameter to train: the model has ", floats,
                      " float parameters, --train and --freeze leave none of them"));
   }
+  if (!options.freeze_regex.empty() && frozen == 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--freeze=", options.freeze_regex, " finds none of the ",
+                                                   floats, " float parameters, such as '", some, "'"));
+  }
   return parameters;
+}
+
+// Moves beside the gradients, and has none.
+bool IsRunningStatistic(const Value& parameter) {
+  return std::any_of(parameter.uses().begin(), parameter.uses().end(),
+                     [](const Use& use) { return use.node->Is("RunningAverage", kPipecDomain); });
 }
 
 // The uses of one trained parameter by forward nodes, and the accumulators they have.
@@ -239,12 +253,22 @@ absl::StatusOr<bool> BuildGradients(Module& module, const PassContext& context) 
   for (const TrainedParameter& parameter : training.parameters) trained.insert(parameter.parameter);
   std::vector<std::string> left_out;
   for (const Value* parameter : parameters) {
-    if (!trained.contains(parameter) && !parameter->uses().empty()) left_out.push_back(parameter->name());
+    if (!trained.contains(parameter) && !parameter->uses().empty() && !IsRunningStatistic(*parameter))
+      left_out.push_back(parameter->name());
   }
   if (training.parameters.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("no gradient reaches a parameter: of ", parameters.size(),
                      " trainable ones the loss depends on none in a differentiable way"));
+  }
+  if (!context.options.train_regex.empty() || !context.options.freeze_regex.empty() ||
+      !context.options.lora.empty()) {
+    const std::vector<Value*> values = module.graph.Values();
+    const auto floats = std::count_if(values.begin(), values.end(), [](const Value* value) {
+      return value->kind() == ValueKind::kParameter && IsFloat(value->type.dtype);
+    });
+    module.notes.push_back(absl::StrCat(training.parameters.size(), " of ", floats,
+                                        " float parameters learn (--train, --freeze, --lora)"));
   }
   if (!left_out.empty()) {
     module.notes.push_back(

@@ -281,6 +281,21 @@ bool DependsOnParameter(const Value* value) {
   return false;
 }
 
+// Several losses of different weights cannot be divided each by its own after the step. Where labels may be ignored, and
+// only that makes a weight depend on them, as exporters write it, none may be in fact: the weight is then their number,
+// and a label that would be ignored is refused when it comes.
+void ForbidIgnoredLabels(Module& module, Value* loss) {
+  for (Node* node : MeansThatIgnoreLabels(loss)) {
+    // One that is a class could not be told from a label that counts.
+    const int64_t ignored = node->attributes.Int("ignore_index");
+    if (ignored >= 0 && ignored < node->input(0)->type.shape[node->attributes.Int("axis", 1)]) continue;
+    module.notes.push_back(absl::StrCat("no label of '", node->name(), "' may be ignored (", ignored,
+                                        "): beside other losses the mean over several microbatches needs to "
+                                        "know how many count; --microbatches=1 allows it"));
+    node->attributes.Erase("ignore_index");
+  }
+}
+
 // The sum of `x` (one element) over the microbatches of a step.
 Value* AddSum(Graph& graph, absl::string_view name, DType dtype, Value* x, bool eval_only) {
   const TensorType type{dtype, {}};
@@ -342,6 +357,7 @@ absl::StatusOr<bool> BuildLoss(Module& module, const PassContext& context) {
   Graph& graph = module.graph;
   Training& training = module.training;
   ASSIGN_OR_RETURN(const Loss loss, ChooseLoss(module, context.options));
+  if (context.options.microbatches > 1 && !loss.weight) ForbidIgnoredLabels(module, loss.sum);
   if (context.options.label_smoothing != 0 && loss.attributes.Float("label_smoothing") == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--label-smoothing=", context.options.label_smoothing,

@@ -125,6 +125,18 @@ bool WeightDependsOnLabels(const Node& class_loss) {
   return class_loss.input(2) || class_loss.attributes.Has("ignore_index");
 }
 
+std::vector<Node*> MeansThatIgnoreLabels(Value* loss) {
+  std::vector<Term> terms;
+  AddTerms(loss, 1, terms);
+  std::vector<Node*> found;
+  for (const Term& term : terms) {
+    const Node* mean = MeanOfClassLoss(term.value);
+    if (mean && mean->attributes.Has("ignore_index") && !mean->input(2))
+      found.push_back(mean->output(0)->producer());
+  }
+  return found;
+}
+
 Value* Scaled(Graph& graph, Value* sum, double factor) {
   if (factor == 1) return sum;
   std::string bytes(sum->type.bytes(), '\0');

@@ -32,6 +32,12 @@ absl::Status Lower(Graph& graph, Node* node) {
     }
   }
   const TensorType& channels = node->input(3)->type;
+  if (node->input(0)->type.elements() <= channels.elements()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "node '", node->name(),
+        "' (BatchNormalization): a microbatch has one value a channel, whose variance is 0; train with ",
+        "more samples a microbatch (--batch, fewer --microbatches)"));
+  }
   const std::vector<Value*> operands(node->inputs().begin(), node->inputs().end());
   NodeSpec spec{.op = "TrainingBatchNormalization",
                 .domain = kPipecDomain,
@@ -59,13 +65,29 @@ absl::Status Lower(Graph& graph, Node* node) {
 }  // namespace
 
 absl::StatusOr<bool> LowerBatchNormalization(Module& module, const PassContext&) {
-  bool changed = false;
+  int lowered = 0, frozen = 0;
   for (Node* node : module.graph.Nodes()) {
-    if (!node->Is("BatchNormalization") || node->attributes.Int("training_mode") == 0) continue;
+    if (!node->Is("BatchNormalization")) continue;
+    if (node->attributes.Int("training_mode") == 0) {
+      ++frozen;
+      continue;
+    }
     if (absl::Status status = Lower(module.graph, node); !status.ok()) return status;
-    changed = true;
+    ++lowered;
   }
-  return changed;
+  if (frozen > 0) {
+    module.notes.push_back(
+        absl::StrCat(frozen, " BatchNormalization node", frozen == 1 ? "" : "s",
+                     " in inference form: normalised with stored statistics, which do not move "
+                     "(export in training mode for others)"));
+  }
+  if (lowered > 0 && module.microbatch_size == 1) {
+    module.notes.push_back(
+        "BatchNormalization takes its statistics of one sample at a time, that of a microbatch; more is "
+        "usual "
+        "(--batch, fewer --microbatches)");
+  }
+  return lowered > 0;
 }
 
 }  // namespace pipec

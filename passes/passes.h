@@ -18,6 +18,7 @@ absl::StatusOr<bool> CopyOutputs(Module& module, const PassContext& context);
 absl::StatusOr<bool> InferBatchAxis(Module& module, const PassContext& context);
 absl::StatusOr<bool> KeyRandom(Module& module, const PassContext& context);
 absl::StatusOr<bool> LowerBatchNormalization(Module& module, const PassContext& context);
+absl::StatusOr<bool> FreezeBatchNormalization(Module& module, const PassContext& context);
 absl::StatusOr<bool> LowerDropout(Module& module, const PassContext& context);
 absl::StatusOr<bool> InsertCasts(Module& module, const PassContext& context);
 

@@ -18,6 +18,8 @@ constexpr PassInfo kPasses[] = {
      "before anything that needs axes, shapes or masks as constants"},
     {"lower-dropout", LowerDropout, kModel, kModel, false,
      "after folding, which makes ratio and training_mode constants; before the batch axis, which its rows know"},
+    {"freeze-batch-normalization", FreezeBatchNormalization, kModel, kModel, false,
+     "before the batch axis and whatever asks which nodes mix samples"},
     {"eliminate-dead", EliminateDead, kModel, kModel, false,
      "after folding left shape arithmetic without users; before fusion, which asks for single users"},
     {"fuse-transpose-matmul", FuseTransposeMatmul, kModel, kModel, false,

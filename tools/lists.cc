@@ -76,7 +76,7 @@ std::string ListSchedules() {
 std::string ListPasses() {
   std::string text;
   for (const PassInfo& pass : AllPasses()) {
-    absl::StrAppendFormat(&text, "%-22s %-9s -> %-9s %s\n", std::string(pass.name),
+    absl::StrAppendFormat(&text, "%-26s %-9s -> %-9s %s\n", std::string(pass.name),
                           std::string(Name(pass.before)), std::string(Name(pass.after)),
                           std::string(pass.why_here));
   }

@@ -108,7 +108,7 @@ absl::Status Lower(const PipecFlags& flags, Module& module, std::ostream& out) {
   RETURN_IF_ERROR(RunPipeline(module, flags.compile.context(), options));
   out << at_level;
   for (const PassTiming& timing : timings) {
-    out << absl::StrFormat("%-22s %9.3f ms%s\n", std::string(timing.name), timing.seconds * 1e3,
+    out << absl::StrFormat("%-26s %9.3f ms%s\n", std::string(timing.name), timing.seconds * 1e3,
                            timing.changed ? "" : "  changed nothing");
   }
   return absl::OkStatus();

@@ -113,6 +113,10 @@ absl::StatusOr<RunResult> Execute(RunFlags& flags) {
   absl::StatusOr<Manifest> manifest = LoadManifest(flags.plan);
   if (!manifest.ok()) return manifest.status();
   const int threads = flags.threads > 0 ? flags.threads : std::max(1, Cores() / manifest->ranks);
+  if (flags.device != "cpu" && !flags.options.export_directory.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--export: device ", flags.device, " computes nothing, so there is nothing learnt to export"));
+  }
   LocalOptions local;
   if (flags.device == "replay") local.wire_time = WireTimes(*manifest);
   LocalHub hub(manifest->ranks, local);

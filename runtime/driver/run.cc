@@ -49,6 +49,8 @@ absl::Status CheckOptions(const std::string& directory, const Manifest& manifest
     return absl::InvalidArgumentError(
         "--export and --eval-data: this plan only infers; compile with --mode=train");
   }
+  if (manifest.mode == "infer" && !options.metrics.empty())
+    return absl::InvalidArgumentError("--metrics: this plan only infers, and has neither steps nor a loss");
   if (manifest.mode == "train") RETURN_IF_ERROR(CheckUsed(options.hyperparameters, manifest.optimizer));
   if (options.export_directory.empty()) return absl::OkStatus();
   if (!std::filesystem::exists(directory + "/export.onnx")) {
@@ -67,6 +69,8 @@ absl::StatusOr<RunResult> RunPlan(const std::string& directory, const RunOptions
   constexpr int64_t kSyntheticBatches = 16;  // an epoch of synthetic data
   ASSIGN_OR_RETURN(const Manifest manifest, LoadManifest(directory));
   RETURN_IF_ERROR(CheckOptions(directory, manifest, options));
+  if (!options.export_directory.empty() && std::filesystem::exists(options.export_directory))
+    observer.OnNote(absl::StrCat("--export replaces the model in '", options.export_directory, "'"));
   ExecutorOptions executor = options.executor;
   executor.trace = !options.trace.empty();
   executor.profile = !options.profile.empty();
@@ -89,8 +93,15 @@ absl::StatusOr<RunResult> RunPlan(const std::string& directory, const RunOptions
   }
   TraceFile trace;
   if (manifest.mode == "train") {
-    RETURN_IF_ERROR(Train(*session, options, *data, eval_data.get(), executor.trace ? &trace : nullptr,
-                          observer, &result));
+    const absl::Status trained = Train(*session, options, *data, eval_data.get(),
+                                       executor.trace ? &trace : nullptr, observer, &result);
+    if (absl::IsCancelled(trained) && !options.export_directory.empty()) {
+      // Interrupted between two steps: what was learnt so far is not lost.
+      RETURN_IF_ERROR(ExportModel(*session, options.export_directory));
+      return absl::CancelledError(absl::StrCat(
+          trained.message(), "; --export: what was learnt so far is in '", options.export_directory, "'"));
+    }
+    RETURN_IF_ERROR(trained);
   } else {
     NamedArrays outputs;
     const bool wanted = !options.outputs.empty();

@@ -95,7 +95,7 @@ class MakeModel(Case):
         for kind, starts in STARTS.items():
             flags = [f"--{flag}=32" for flag in ("hidden", "vocabulary") if flag == "hidden" or "--vocabulary=16" in KINDS[kind][0]]
             self.run_tool("make-model", kind, *flags, "-o", "model.onnx")
-            plan = self.compile("model.onnx", "--stages=1")
+            plan = self.compile("model.onnx", "--stages=1", "--mode=infer")
             tensors = {}
             for file in (plan / "parameters").glob("*.safetensors"):
                 tensors.update(read_safetensors(file))

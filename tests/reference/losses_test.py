@@ -48,6 +48,10 @@ BY_FLAGS = {
 WHOLE_BATCH_ONLY = "two_heads_two_weights"
 
 
+def freeze_table(model):
+    return ("--freeze=^table$",) if TABLE in model.read_text() else ()
+
+
 class Losses(Case):
     def model(self, name, nodes):
         labels = [text for label, text in LABELS.items() if any(f" {label}" in node for node in nodes)]
@@ -77,7 +81,7 @@ class Losses(Case):
             for stages in (1, 2):
                 with self.subTest(name=name, microbatches=count, stages=stages):
                     plan = self.compile(model, f"--stages={stages}", f"--microbatches={count}", f"--batch={BATCH}",
-                                        "--optimizer=sgd", "--freeze=^table$", *flags)
+                                        "--optimizer=sgd", *freeze_table(model), *flags)
                     run = self.train(plan, data, f"--lr={NUMBERS['rate']}", f"--epochs={len(want['losses'])}")
                     for got, loss in zip(run.losses, want["losses"], strict=True):
                         self.assertAlmostEqual(got / loss, 1, delta=1e-5)
@@ -102,7 +106,8 @@ class Losses(Case):
         data = self.data()
         for name in ("two_heads", "two_heads_same_labels", "weights_ignored"):
             nodes, loss = IN_MODEL[name]
-            flags = (self.model(name, nodes), "--microbatches=4", f"--batch={BATCH}", "--freeze=^table$", f"--loss={loss}")
+            flags = (self.model(name, nodes), "--microbatches=4", f"--batch={BATCH}", f"--loss={loss}")
+            flags += freeze_table(flags[0])
             want = self.train(self.compile(*flags, "--stages=1"), data, "--epochs=3")
             for schedule in schedules():
                 plan = self.compile(*flags, "--stages=2", f"--schedule={schedule}")
@@ -113,6 +118,25 @@ class Losses(Case):
         refusal = self.compile(self.model("two", nodes), f"--loss={loss}", "--batch=16", "--microbatches=4", expect=1)
         self.assertIn("divides by a weight that the labels of the whole batch decide", refusal)
         self.assertIn("--microbatches=1", refusal)
+
+    def test_labels_that_could_be_ignored_but_are_not(self):
+        """As exporters write two cross-entropies: each has an ignore_index, that no label is."""
+        nodes = ["a = SoftmaxCrossEntropyLoss<ignore_index = -100>(e, second)", "d = Sub(l, target)", "s = Mul(d, d)", "b = ReduceMean<keepdims = 0>(s)"]
+        model, data = self.model("could", nodes), self.data()
+        runs = {}
+        for count in (1, 4):
+            plan = self.compile(model, "--loss=output:a*0.5,b", f"--microbatches={count}", f"--batch={BATCH}", "--optimizer=sgd")
+            runs[count] = self.train(plan, data, "--epochs=3")
+        for got, want in zip(runs[4].losses, runs[1].losses, strict=True):
+            self.assertAlmostEqual(got / want, 1, delta=1e-6)
+        # One that is ignored would change what the loss is divided by: refused when it comes, or, where it is a class, at once.
+        NUMBERS["data"]["second"][1][5] = -100
+        done = self.run_tool("piperun", plan, f"--data={self.data()}", expect=1)
+        NUMBERS["data"]["second"][1][5] = 3
+        self.assertIn("label -100 at flat position", done.stderr)
+        model = self.model("class", [nodes[0].replace("-100", "2"), *nodes[1:]])
+        refusal = self.compile(model, "--loss=output:a*0.5,b", "--microbatches=4", f"--batch={BATCH}", expect=1)
+        self.assertIn("divides by a weight that the labels of the whole batch decide", refusal)
 
     def test_every_case_is_trained(self):
         self.assertEqual(set(NUMBERS["cases"]), {*IN_MODEL, *BY_FLAGS})
