@@ -150,6 +150,11 @@ absl::StatusOr<bool> AddLora(Module& module, const PassContext& context) {
         continue;
       }
       found = true;
+      if (weight->type.dtype != DType::kFloat32) {
+        return absl::UnimplementedError(absl::StrCat("--lora=", target.regex, ":", target.rank, ": weight '",
+                                                     weight->name(), "' is ", ToString(weight->type),
+                                                     "; factors are merged into float32 weights only"));
+      }
       const int64_t most = std::min(weight->type.shape[0], weight->type.shape[1]);
       if (target.rank > most) {
         return absl::InvalidArgumentError(

@@ -62,6 +62,18 @@ absl::Status Lower(Graph& graph, Node* node) {
   return absl::OkStatus();
 }
 
+// An exporter that merges equal initializers lets a fresh BatchNormalization share its statistics with its scale and
+// bias: what is stored stays what it is when those learn.
+void KeepStoredStatistics(Graph& graph, Node* node) {
+  for (int k = 3; k < 5; ++k) {
+    Value* stored = node->input(k);
+    if (stored->kind() != ValueKind::kParameter || stored->uses().size() == 1) continue;
+    Value* kept = graph.AddValue(ValueKind::kConstant, absl::StrCat(stored->name(), ".stored"), stored->type);
+    kept->data = stored->data;
+    node->SetInput(k, kept);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<bool> LowerBatchNormalization(Module& module, const PassContext&) {
@@ -69,6 +81,7 @@ absl::StatusOr<bool> LowerBatchNormalization(Module& module, const PassContext&)
   for (Node* node : module.graph.Nodes()) {
     if (!node->Is("BatchNormalization")) continue;
     if (node->attributes.Int("training_mode") == 0) {
+      KeepStoredStatistics(module.graph, node);
       ++frozen;
       continue;
     }

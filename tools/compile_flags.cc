@@ -202,6 +202,13 @@ absl::Status CompileFlags::ReadScheduleFile() {
   return absl::OkStatus();
 }
 
+bool CompileFlags::RecomputeEverywhere() {
+  if (context_.options.mode != Mode::kTrain || recompute_ != "auto") return false;
+  recompute_ = "all";
+  notes_.clear();
+  return true;
+}
+
 absl::StatusOr<int64_t> CompileFlags::Resolve() {
   CompileOptions& options = context_.options;
   options.seed = seed_;
@@ -209,6 +216,18 @@ absl::StatusOr<int64_t> CompileFlags::Resolve() {
   RETURN_IF_ERROR(ReadScheduleFile());
   if (mode_.empty()) mode_ = schedule_ == kInferSchedule ? "infer" : "train";
   options.mode = mode_ == "infer" ? Mode::kInfer : Mode::kTrain;
+  if (options.mode == Mode::kInfer) {
+    const CompileOptions defaults;
+    for (const auto& [flag, given] :
+         {std::pair("--loss", loss_ != "auto"), std::pair("--optimizer", !optimizer_.empty()),
+          std::pair("--train", !options.train_regex.empty()), std::pair("--freeze", !options.freeze_regex.empty()),
+          std::pair("--lora", !options.lora.empty()), std::pair("--class-weights", !options.class_weights.empty()),
+          std::pair("--label-smoothing", options.label_smoothing != defaults.label_smoothing),
+          std::pair("--ignore-index", options.ignore_index != defaults.ignore_index),
+          std::pair("--recompute", recompute_ != "auto")}) {
+      if (given) return absl::InvalidArgumentError(absl::StrCat(flag, " belongs to --mode=train"));
+    }
+  }
   options.schedule = !schedule_.empty()             ? schedule_
                      : options.mode == Mode::kInfer ? kInferSchedule
                                                     : kDefaultSchedule;

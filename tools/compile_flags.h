@@ -21,6 +21,8 @@ class CompileFlags {
   // Decides what was left open (noting it with the flag that changes it), then reads the model.
   // InvalidArgument if the batch cannot be divided as asked, naming the nearest that can.
   absl::StatusOr<std::unique_ptr<Module>> Import();
+  // Whether another Import could come with less memory: --recompute was left open. Then every stage recomputes.
+  bool RecomputeEverywhere();
   // Valid after Import.
   const PassContext& context() const { return context_; }
   const std::string& model() const { return model_; }

@@ -148,9 +148,22 @@ absl::Status Compile(PipecFlags& flags) {
   // Early: a long compilation shall not end with this.
   if (!flags.dry_run) RETURN_IF_ERROR(CheckTarget(directory));
   if (!flags.onnx_directory.empty()) RETURN_IF_ERROR(CheckOnnxDirectory(flags.onnx_directory));
+  for (const auto& [flag, path] :
+       {std::pair("--emit-schedule", &flags.schedule_file), std::pair("--trace", &flags.trace_file),
+        std::pair("--report", &flags.report_file)}) {
+    std::error_code none;
+    if (!path->empty() && std::filesystem::equivalent(*path, flags.compile.model(), none))
+      return absl::InvalidArgumentError(absl::StrCat(flag, "=", *path, " is the model"));
+  }
   const bool replaces = std::filesystem::exists(directory);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, flags.compile.Import());
-  RETURN_IF_ERROR(Lower(flags, *module, flags.json ? std::cerr : std::cout));
+  ASSIGN_OR_RETURN(std::unique_ptr<Module> module, flags.compile.Import());
+  absl::Status lowered = Lower(flags, *module, flags.json ? std::cerr : std::cout);
+  if (absl::IsResourceExhausted(lowered) && flags.compile.RecomputeEverywhere()) {
+    // Which stages recompute is chosen before memory is laid out, by an estimate that was too low.
+    ASSIGN_OR_RETURN(module, flags.compile.Import());
+    lowered = Lower(flags, *module, flags.json ? std::cerr : std::cout);
+  }
+  RETURN_IF_ERROR(lowered);
 
   if (module->level < Level::kPlanned) {
     if (flags.prints_module()) return absl::OkStatus();

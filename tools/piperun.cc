@@ -113,9 +113,11 @@ absl::StatusOr<RunResult> Execute(RunFlags& flags) {
   absl::StatusOr<Manifest> manifest = LoadManifest(flags.plan);
   if (!manifest.ok()) return manifest.status();
   const int threads = flags.threads > 0 ? flags.threads : std::max(1, Cores() / manifest->ranks);
-  if (flags.device != "cpu" && !flags.options.export_directory.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--export: device ", flags.device, " computes nothing, so there is nothing learnt to export"));
+  for (const auto& [flag, path] : {std::pair("--export", &flags.options.export_directory),
+                                   std::pair("--outputs", &flags.options.outputs)}) {
+    if (flags.device == "cpu" || path->empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, ": device ", flags.device, " computes nothing that could be kept"));
   }
   LocalOptions local;
   if (flags.device == "replay") local.wire_time = WireTimes(*manifest);

@@ -5,9 +5,18 @@
 namespace pipec {
 namespace {
 
-// The value of which this is a cast (--precision).
+// The value of which this is a cast (--precision), or what was sent from another stage.
 Value* Uncast(Value* value) {
-  while (value && value->producer() && value->producer()->Is("Cast")) value = value->producer()->input(0);
+  while (value && value->producer()) {
+    const Node& node = *value->producer();
+    if (node.Is("Message", kPipecDomain)) {
+      value = node.input(value->output_index());
+    } else if (node.Is("Cast")) {
+      value = node.input(0);
+    } else {
+      break;
+    }
+  }
   return value;
 }
 

@@ -44,6 +44,10 @@ constexpr absl::string_view kFloat32Ops[] = {
     // losses
     "NegativeLogLikelihoodLoss",
     "SoftmaxCrossEntropyLoss",
+    // places, in the type of what is read there
+    "AffineGrid",
+    "GridSample",
+    "RoiAlign",
     // exact steps and frequencies
     "DFT",
     "STFT",

@@ -41,6 +41,12 @@ absl::Status CheckOptions(const std::string& directory, const Manifest& manifest
        {std::pair("metrics", &options.metrics), std::pair("trace", &options.trace),
         std::pair("profile", &options.profile), std::pair("outputs", &options.outputs)}) {
     RETURN_IF_ERROR(CheckFile(flag, *path));
+    for (const auto& [other, data] :
+         {std::pair("data", &options.data), std::pair("eval-data", &options.eval_data)}) {
+      std::error_code none;
+      if (!path->empty() && std::filesystem::equivalent(*path, *data, none))
+        return absl::InvalidArgumentError(absl::StrCat("--", flag, ": '", *path, "' is the file of --", other));
+    }
   }
   if (manifest.mode == "train" && !options.outputs.empty()) {
     return absl::InvalidArgumentError("--outputs: this plan trains; compile with --mode=infer for outputs");

@@ -108,9 +108,32 @@ class BadModels(Case):
         path = self.write("model.onnxtxt", mlp())
         self.refuses(path, "--train=nothing.*", names=["--train"])
         self.refuses(path, "--freeze=(", names=["--freeze"])
+        self.refuses(path, "--freeze=nothing.*", names=["--freeze=nothing.*", "such as"])
+
+    def test_flags_of_training_in_inference(self):
+        path = self.write("model.onnxtxt", mlp())
+        for flag in ("--loss=mse", "--optimizer=sgd", "--train=.*", "--freeze=.*", "--lora=.*:1", "--class-weights=no.npy",
+                     "--label-smoothing=0.1", "--ignore-index=3", "--recompute=all"):
+            with self.subTest(flag=flag):
+                self.refuses(path, "--mode=infer", flag, names=[flag.split("=")[0], "--mode=train"])
+
+    def test_results_do_not_replace_the_model(self):
+        path = self.write("model.onnxtxt", mlp())
+        before = path.read_bytes()
+        for flag in ("--trace", "--report", "--emit-schedule"):
+            self.refuses(path, f"{flag}={path}", names=[flag, "is the model"])
+        self.assertEqual(path.read_bytes(), before)
+
+    def test_batch_normalization_over_one_value(self):
+        w = Weights()
+        nodes = ["h, m, v = BatchNormalization<training_mode = 1>(x, s, b, mean, var)", "y = MatMul(h, w)"]
+        path = self.write("model.onnxtxt", model_text(
+            ["float[N,8] x"], ["float[N,8] y"], [w.tensor(name, 8) for name in ("s", "b", "mean", "var")] + [w.tensor("w", 8, 8)], nodes))
+        self.refuses(path, "--stages=1", "--microbatches=4", "--batch=4", names=["BatchNormalization", "one value a channel", "--batch"])
+        self.compile(path, "--stages=1", "--microbatches=4", "--batch=8")
 
     def test_model_larger_than_the_device_names_the_least_memory(self):
-        self.run_tool("make-model", "gpt", "--preset=gpt-3", "--layers=24", "--no-weights", "-o", "large.onnx")
+        self.run_tool("make-model", "gpt", "--preset=gpt-3", "--layers=64", "--no-weights", "-o", "large.onnx")
         done = self.run_tool("pipec", "large.onnx", "--device=h200", "--stages=8", "--dry-run", expect=1)
         self.assertIn("--memory", done.stderr)
 

@@ -93,6 +93,20 @@ class FineTuning(Case):
             ends.append((export / "model.safetensors").read_bytes())
         self.assertEqual(ends[0], ends[1])
 
+    def test_factors_that_a_cut_separates(self):
+        model = self.folder / "gpt.onnx"
+        self.run_tool("make-model", "gpt", "--layers=4", "--hidden=16", "--heads=2", "--sequence=8", "--vocabulary=16",
+                      "--batch=symbolic", "-o", model)
+        for stages in (1, 3, 5):
+            for flags in (["--precision=bf16", "--recompute=all"], ["--precision=fp16"], []):
+                self.compile(model, f"--stages={stages}", "--microbatches=6", "--batch=12", "--lora=.*:2", *flags)
+
+    def test_only_float32_weights_are_adapted(self):
+        w = ", ".join(["0.5"] * 16)
+        path = self.write("double.onnxtxt", model_text(["double[N,4] x"], ["double[N,4] y"], [f"double[4,4] w = {{{w}}}"],
+                                                       ["y = MatMul(x, w)"]))
+        self.assertIn("weight 'w' is float64", self.compile(path, "--stages=1", "--lora=w:2", expect=1))
+
     def test_the_same_in_every_schedule(self):
         flags = ("--lora=w:2", *self.flags[:-1], "--microbatches=4")
         want = self.run_plan(self.compile(self.model, "--stages=1", *flags), 3, "--shuffle")

@@ -20,7 +20,34 @@ COMMON = ["--microbatches=8", f"--batch={BATCH}"]
 PRECISIONS = ("bf16", "fp16")
 
 
+def convolutions():
+    """Two of 3x3 on images that have become 1x1: of the second one's weights only the middle ones meet data."""
+    w = Weights(3)
+    initializers = [w.tensor("w0", 8, 3, 3, 3), w.tensor("w1", 8, 8, 3, 3), w.tensor("w2", 4, 8)]
+    nodes = ["c0 = Conv<strides = [2, 2], pads = [1, 1, 1, 1]>(x, w0)", "h0 = Relu(c0)",
+             "c1 = Conv<pads = [1, 1, 1, 1]>(h0, w1)", "h1 = Tanh(c1)", "f = Flatten(h1)",
+             "y = Gemm<transB = 1>(f, w2)"]
+    return model_text(["float[N,3,2,2] x"], ["float[N,4] y"], initializers, nodes)
+
+
 class Precision(Case):
+    def test_weights_that_meet_padding_only_stay(self):
+        model, data, values = self.write("convolutions.onnxtxt", convolutions()), self.folder / "images.npz", Weights(5).random
+        write_npz(data, {"x": ("float32", (BATCH, 3, 2, 2), [values.gauss(0, 1) for _ in range(BATCH * 12)]),
+                         "labels": ("int64", (BATCH,), [values.randrange(4) for _ in range(BATCH)])})
+        start = self.train(self.compile(model, "--stages=1", *COMMON), data, "--lr=0").tensors["w1"][2]
+        idle = [k for k in range(8 * 8 * 9) if k % 9 != 4]
+        for precision in PRECISIONS:
+            runs = []
+            for stages in (1, 2):
+                for schedule in schedules(stages, microbatches=8):
+                    flags = [f"--stages={stages}", f"--schedule={schedule}", "--optimizer=sgd", f"--precision={precision}"]
+                    runs.append(self.train(self.compile(model, *flags, *COMMON), data, "--epochs=3", "--lr=1"))
+                    self.assert_same_run(runs[-1], runs[0], f"{precision} {schedule}")
+            before, after = floats(start), floats(runs[0].tensors["w1"][2])
+            self.assertEqual([before[k] for k in idle], [after[k] for k in idle], precision)
+            self.assertNotEqual(before, after)
+
     def model(self, kind):
         path = self.folder / f"{kind}.onnx"
         self.run_tool("make-model", *MODELS[kind], "--batch=symbolic", "--seed=1", "-o", path)

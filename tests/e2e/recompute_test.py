@@ -66,6 +66,9 @@ class RecomputeForward(Case):
         between = (kept["peak_bytes"] + again["peak_bytes"]) // 2
         scarce = self.report(model, *flags, f"--memory={between}")
         self.assertLessEqual(scarce["peak_bytes"], between)
+        # What fits with everything recomputed fits.
+        for memory in range(again["peak_bytes"], kept["peak_bytes"], max(1, (kept["peak_bytes"] - again["peak_bytes"]) // 7)):
+            self.assertLessEqual(self.report(model, *flags, f"--memory={memory}")["peak_bytes"], memory)
         refused = self.run_tool("pipec", model, *COMMON, *flags, f"--memory={between}", "--recompute=none", "--dry-run", expect=1)
         self.assertIn("--recompute=", refused.stderr)
 
