@@ -56,6 +56,7 @@ absl::StatusOr<std::vector<Collected>> PrepareOutputs(Session& session, int64_t 
 // must be the same for every microbatch: of several values none is the output's.
 absl::Status Place(const Collected& output, absl::Span<const std::byte> microbatch, int64_t first,
                    int64_t valid) {
+  if (microbatch.empty()) return absl::OkStatus();  // no elements, so perhaps no memory either
   if (output.type.batch_axis < 0) {
     if (first > 0 && std::memcmp(output.bytes->data(), microbatch.data(), microbatch.size()) != 0) {
       return absl::FailedPreconditionError(absl::StrCat(
@@ -71,7 +72,6 @@ absl::Status Place(const Collected& output, absl::Span<const std::byte> microbat
   const int64_t outer = NumElements(shape.first(axis));
   const int64_t row = NumElements(shape.subspan(axis + 1)) * SizeOf(output.type.type.dtype);
   const int64_t sample = output.rows * row, total = output.array.type.shape[axis];
-  if (sample == 0) return absl::OkStatus();  // no elements, so perhaps no memory either
   for (int64_t o = 0; o < outer; ++o) {
     std::memcpy(output.bytes->data() + o * total * row + first * sample,
                 microbatch.data() + o * shape[axis] * row, valid * sample);

@@ -78,7 +78,8 @@ Contents Run(const Graph& graph) {
   const StepScalars scalars = TheStep();
   for (const Node* node = graph.first_node(); node; node = node->next()) {
     if (AliasOf(*node) == Alias::kView) {
-      contents[node->output(0)->name()] = contents.at(node->input(0)->name());
+      const std::string viewed = contents.at(node->input(0)->name());
+      contents[node->output(0)->name()] = viewed;
       continue;
     }
     KernelSpec spec{node->op(), node->domain(), node->name(), node->attributes, {}, {}};
