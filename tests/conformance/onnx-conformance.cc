@@ -1,29 +1,21 @@
 // onnx-conformance: ONNX's backend suite through compiler, plan and runtime. The last line is
 // `passed N failed M skipped K`.
-#include <unistd.h>
-
-#include <filesystem>
 #include <fstream>
-#include <iostream>
-#include <map>
-#include <regex>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/onnx/read/read_model.h"
 #include "runtime/base/status.h"
 #include "tests/conformance/compare.h"
-#include "tests/conformance/known_gaps.h"
 #include "tests/conformance/run_model.h"
-#include "tests/conformance/suite.h"
+#include "tests/conformance/run_suite.h"
 #include "tools/support/flags.h"
 
 namespace pipec {
 namespace {
 
 struct Flags {
-  std::string suite, filter, gaps;
+  SuiteFlags suite;
   int stages = 1;
-  bool self_test = false;
 };
 
 // Another value in place of the first element; of none, one element more.
@@ -72,65 +64,23 @@ absl::Status RunTest(const SuiteTest& test, const Flags& flags, const std::strin
       }
     }
   }
-  if (flags.self_test) {
+  if (flags.suite.self_test) {
     for (NamedTensor& output : data.outputs) Corrupt(output.tensor);
   }
   return CompareAll(runs.whole, data.outputs);
-}
-
-int Run(const Flags& flags) {
-  const absl::StatusOr<std::vector<SuiteTest>> tests = FindTests(flags.suite);
-  if (!tests.ok()) return Refuse("onnx-conformance", tests.status());
-  absl::StatusOr<std::vector<KnownGap>> gaps = std::vector<KnownGap>();
-  if (!flags.gaps.empty()) gaps = ReadKnownGaps(flags.gaps);
-  if (!gaps.ok()) return Refuse("onnx-conformance", gaps.status());
-  std::string folder = (std::filesystem::temp_directory_path() / "onnx-conformance-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr)
-    return Refuse("onnx-conformance", absl::InternalError("no temporary folder"));
-  const std::regex filter(flags.filter.empty() ? ".*" : flags.filter);
-  int passed = 0, failed = 0, skipped = 0;
-  for (const SuiteTest& test : *tests) {
-    if (!std::regex_search(test.name, filter)) continue;
-    const KnownGap* gap = FindGap(*gaps, test.name);
-    absl::Status status = RunTest(test, flags, folder);
-    // A list of gaps must not hide what passes.
-    const bool closed = gap != nullptr && status.ok();
-    if (closed) status = absl::FailedPreconditionError("passes, but is in the list of gaps");
-    if (absl::IsCancelled(status)) {
-      ++skipped;
-      if (!status.message().empty()) std::cout << "skipped " << test.name << ": " << status.message() << "\n";
-    } else if (gap != nullptr && !closed) {
-      ++skipped;
-      std::cout << "skipped " << test.name << ": " << gap->reason << "\n";
-    } else if (status.ok()) {
-      ++passed;
-    } else {
-      ++failed;
-      std::cout << "failed " << test.name << ": " << status.message() << "\n";
-    }
-  }
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);
-  std::cout << "passed " << passed << " failed " << failed << " skipped " << skipped << std::endl;
-  if (passed + failed == 0) return Refuse("onnx-conformance", absl::NotFoundError("no test ran"));
-  return failed == 0 ? kExitDone : kExitRefused;
 }
 
 int Main(int argc, char** argv) {
   Flags flags;
   FlagTable table("onnx-conformance", "--suite=DIR [flags]",
                   "runs ONNX's backend tests through compiler, plan and runtime");
-  table.String("suite", "DIR", &flags.suite, "folder of tests: node, simple, pytorch-converted, light, ...");
+  AddSuiteFlags(table, flags.suite, "node, simple, pytorch-converted, light, ...",
+                "spoil every expected output: every test must fail");
   table.Int("stages", "N", &flags.stages, 1, "also cut into N stages, bit by bit the same");
-  table.String("filter", "REGEX", &flags.filter, "tests whose name matches", "all");
-  table.String("gaps", "FILE", &flags.gaps,
-               "tests that do not pass, with reasons; one that passes counts as failed", "none");
-  table.OnOff("self-test", &flags.self_test, "spoil every expected output: every test must fail");
-  table.Check([&flags] {
-    return flags.suite.empty() ? absl::InvalidArgumentError("--suite is missing") : absl::OkStatus();
-  });
   if (const std::optional<int> exit = table.Parse(argc, argv)) return *exit;
-  return Run(flags);
+  return RunSuite(
+      "onnx-conformance", flags.suite,
+      [&flags](const SuiteTest& test, const std::string& folder) { return RunTest(test, flags, folder); });
 }
 
 }  // namespace
