@@ -36,6 +36,7 @@ void ConvertFrom(const char* from, DType to_dtype, std::byte* to, int64_t count)
 }
 
 void Convert(const char* from, DType from_dtype, std::byte* to, DType to_dtype, int64_t count) {
+  if (count == 0) return;  // no elements, so perhaps no memory either
   if (from_dtype == to_dtype) {
     std::memcpy(to, from, count * SizeOf(to_dtype));
     return;
