@@ -27,8 +27,8 @@ absl::Status Refuse(const Node& node, absl::string_view how) {
   return absl::InvalidArgumentError(
       absl::StrCat("node ", node.name(), " (", node.op(), ") ", how,
                    ", so the loss of a batch would depend on how it is cut into microbatches: only means and "
-                   "sums over samples, and what is ",
-                   "linear in them, can be; --microbatches=1 with one replica keeps the batch whole"));
+                   "sums over samples, and what is linear in them, can be; --microbatches=1 with one replica "
+                   "keeps the batch whole"));
 }
 
 // Whether a reduction goes over the batch axis of its operand.

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -85,12 +86,13 @@ absl::StatusOr<Table> ParseTable(absl::string_view text, absl::string_view name)
   if (!table.old_names) return table;
   // In such a file BW, read as B, is the whole backward of a microbatch without W; B of one with W the input gradient.
   for (std::vector<Action>& list : table.ranks) {
+    absl::flat_hash_set<std::pair<int, int>> with_w;  // stage, microbatch
+    for (const Action& action : list) {
+      if (action.kind == ActionKind::kW) with_w.insert({action.stage, action.microbatch});
+    }
     for (Action& action : list) {
       if (action.kind != ActionKind::kB) continue;
-      const bool has_w = std::any_of(list.begin(), list.end(), [&](const Action& other) {
-        return other.kind == ActionKind::kW && other.stage == action.stage &&
-               other.microbatch == action.microbatch;
-      });
+      const bool has_w = with_w.contains({action.stage, action.microbatch});
       if (has_w || !full_backward_named) action.kind = ActionKind::kI;
     }
   }
@@ -123,8 +125,17 @@ absl::StatusOr<Schedule> FromCsv(absl::string_view text, absl::string_view name)
   schedule.shape = {static_cast<int>(table.ranks.size()), 1, 0};
   absl::flat_hash_map<int, int> rank_of;
   int stages = 0;
+  // Every stage and every microbatch has an action: neither number can be above how many there are.
+  size_t actions = 0;
+  for (const std::vector<Action>& list : table.ranks) actions += list.size();
   for (int r = 0; r < schedule.shape.ranks; ++r) {
     for (const Action& action : table.ranks[r]) {
+      if (action.stage >= static_cast<int64_t>(actions) ||
+          action.microbatch >= static_cast<int64_t>(actions)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("schedule ", name, ": line ", r + 1, ", ", ToString(action), ": the file has only ",
+                         actions, " actions, so this stage or microbatch is not complete"));
+      }
       stages = std::max(stages, action.stage + 1);
       schedule.shape.microbatches = std::max(schedule.shape.microbatches, action.microbatch + 1);
       if (const int rank = rank_of.emplace(action.stage, r).first->second; rank != r) {

@@ -48,6 +48,8 @@ TEST(Csv, RefusesWhatIsNone) {
       {"0F0,(0F1;0B0)", "OVERLAP_F_B"},
       {"0F0,(0B0;0F1)OVERLAP_F_B", "an F and a B"},
       {"0F0,NORM", "cell 2, 'NORM'"},
+      {"0F2147483647,0B2147483647", "the file has only 2 actions"},
+      {"2147483647F0", "the file has only 1 actions"},
       {"0F0,0B0\n0F1,0B1", "stage 0 stands on line 1 too"},
       {"0F0,0B0\n2F0,2B0", "stage 1 is on no line"},
       {"0F0,0B0,2F0,2B0\n1F0,1B0", "line 2 has 1 stages, line 1 has 2"},
