@@ -8,18 +8,27 @@ namespace pipec {
 
 SlotAllocator::SlotAllocator(const Module& module, int rank)
     : microbatches_(module.schedule.shape.microbatches), training_(module.mode == Mode::kTrain) {
-  if (training_) train_ = Locate(module.schedule.ranks[rank]);
-  eval_ = Locate(module.eval_schedule.ranks[rank]);
+  const absl::Span<const SimulatedAction> simulated = module.simulation.ranks[rank];
+  if (training_) train_ = Locate(module.schedule.ranks[rank], simulated);
+  eval_ = Locate(module.eval_schedule.ranks[rank],
+                 training_ ? absl::Span<const SimulatedAction>() : simulated);
 }
 
-SlotAllocator::Positions SlotAllocator::Locate(const std::vector<Action>& actions) const {
+SlotAllocator::Positions SlotAllocator::Locate(const std::vector<Action>& actions,
+                                               absl::Span<const SimulatedAction> simulated) const {
   Positions positions;
-  for (int k = 0; k < actions.size(); ++k) {
+  for (int k = 0; k < static_cast<int>(actions.size()); ++k) {
     const Action& action = actions[k];
     if (action.microbatch < 0) continue;
     std::vector<int>& of_kind = positions[{action.kind, action.stage, action.peer_stage}];
     of_kind.resize(microbatches_, -1);
     of_kind[action.microbatch] = k;
+    if (action.kind != ActionKind::kSendF && action.kind != ActionKind::kSendB) continue;
+    for (int j = k + 1; j < static_cast<int>(simulated.size()); ++j) {
+      if (!IsCompute(simulated[j].action.kind)) continue;
+      if (simulated[j].start >= simulated[k].end) break;
+      of_kind[action.microbatch] = j;
+    }
   }
   return positions;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
 #include "compiler/ir/module.h"
 
 namespace pipec {
@@ -14,8 +15,9 @@ namespace pipec {
 using ActionOf = std::tuple<ActionKind, int, int>;
 
 // Gives buffers with the same set of touching actions the same slot class. A buffer is live from the first to
-// the last of these actions in the rank's list; slots come from a free list, so there are as many as are live
-// at once at most, in training or in evaluation.
+// the last of these actions in the rank's list, and one that is sent for as long as the message is on its way in
+// modelled time, or the rank would have to wait until it has gone; slots come from a free list, so there are as many as
+// are live at once at most, in training or in evaluation.
 class SlotAllocator {
  public:
   // In mode infer only the evaluation list counts.
@@ -26,9 +28,11 @@ class SlotAllocator {
   const std::vector<SlotClass>& classes() const { return classes_; }
 
  private:
-  // Position of each action by microbatch, -1: not in the list.
+  // Position of each action by microbatch, -1: not in the list; of a send the last action that begins before the message
+  // has arrived.
   using Positions = absl::flat_hash_map<ActionOf, std::vector<int>>;
-  Positions Locate(const std::vector<Action>& actions) const;
+  // `simulated`: the beginning of the list, or nothing if its times are not known.
+  Positions Locate(const std::vector<Action>& actions, absl::Span<const SimulatedAction> simulated) const;
   // Slot of each microbatch; `slots` grows to what is needed.
   std::vector<int> Assign(const Positions& positions, const std::set<ActionOf>& actions, int& slots) const;
 

@@ -8,7 +8,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pipec_testing import Case, Weights, main, schedules, write_npz
 
 MODELS = {
-    "mlp": ["mlp", "--layers=16", "--inputs=16", "--hidden=16", "--classes=4", "--skips"],
+    "mlp": ["mlp", "--layers=24", "--inputs=16", "--hidden=16", "--classes=4", "--skips"],
     "gpt": ["gpt", "--layers=4", "--hidden=16", "--heads=2", "--sequence=8", "--vocabulary=12", "--dropout=0.2"],
 }
 COMMON = ["--microbatches=4", "--batch=512"]

@@ -39,6 +39,47 @@ TEST(PlanMemory, ActivationsAndReceiveBuffersAreBounded) {
   }
 }
 
+// What makes the next microbatch's tensor does not wait for a message that is on its way in modelled time.
+TEST(PlanMemory, WhatIsSentStaysUntilItHasArrived) {
+  for (const std::string schedule : {"gpipe", "1f1b", "zb-h1"}) {
+    for (const double latency : {0.0, 1e-5, 1e-3}) {
+      PassContext context = CutChain(8, schedule);
+      context.options.cluster.link.latency_seconds = latency;
+      auto module = Planned(Chain(4), context);
+      int compared = 0, most_slots = 1;
+      for (const Message& message : module->messages) {
+        const int rank = module->stages[message.from_stage].rank;
+        if (message.kind == MessageKind::kNorm || module->stages[message.to_stage].rank == rank) continue;
+        const RankMemory& memory = module->memory[rank];
+        const Buffer& buffer = memory.buffers[memory.locations.at(message.node->input(0)).buffer];
+        if (buffer.slot_class < 0) continue;
+        const std::vector<int>& slot = memory.slot_classes[buffer.slot_class].train;
+        std::vector<double> begins(8), arrives(8);
+        for (const SimulatedAction& slice : module->simulation.ranks[rank]) {
+          const Action& a = slice.action;
+          const bool forward = message.kind == MessageKind::kActivation;
+          if (a.stage != message.from_stage) continue;
+          if (a.kind == (forward ? ActionKind::kSendF : ActionKind::kSendB))
+            arrives[a.microbatch] = slice.end;
+          if (forward ? a.kind == ActionKind::kF : a.kind == ActionKind::kB || a.kind == ActionKind::kI)
+            begins[a.microbatch] = slice.start;
+        }
+        for (int m = 0; m < 8; ++m) {
+          for (int later = m + 1; later < 8; ++later) {
+            if (slot[m] == slot[later]) {
+              EXPECT_LE(arrives[m], begins[later]) << schedule << latency << buffer.name;
+            }
+            ++compared;
+          }
+        }
+        most_slots = std::max(most_slots, buffer.slots);
+      }
+      EXPECT_GT(compared, 0);
+      EXPECT_GE(most_slots, latency == 1e-3 ? 3 : 1);
+    }
+  }
+}
+
 TEST(PlanMemory, EvaluationKeepsNothingBetweenStages) {
   auto module = Planned(Chain(4, Mode::kInfer), [] {
     PassContext context = CutChain(64, "infer");
