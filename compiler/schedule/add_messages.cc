@@ -7,23 +7,23 @@ namespace pipec {
 namespace {
 
 // Appends in the order of modelled time, which is the global order that every list is a projection of; only a
-// receive comes in front of what its rank runs at that moment, so that its sender need not wait until that is over. Where
-// nothing goes backward it does not if that would take one more buffer than the timeline leaves room for.
+// receive comes in front of what its rank runs when the message goes on the wire, so that neither message nor sender
+// need wait until that is over. Where nothing goes backward it does not if that would take one more buffer than the
+// timeline leaves room for.
 class MessagePlacer : public TimelineObserver {
  public:
   MessagePlacer(const Schedule& compute, absl::Span<const StageLink> links, Schedule& result)
-      : compute_(compute), links_(links), result_(result), running_(compute.ranks.size(), false) {
+      : compute_(compute), links_(links), result_(result), busy_until_(compute.ranks.size(), 0) {
     for (const auto& list : compute.ranks) {
       for (const Action& action : list) forward_only_ &= action.kind == ActionKind::kF;
     }
   }
 
-  void Start(int rank, int index, double) override {
+  void Compute(int rank, int index, double, double end) override {
     result_.ranks[rank].push_back(compute_.ranks[rank][index]);
-    running_[rank] = true;
+    busy_until_[rank] = end;
   }
-  void End(int rank, int, double) override { running_[rank] = false; }
-  void Message(int link, int microbatch, double, double) override {
+  void Message(int link, int microbatch, double start, double) override {
     const auto [from, to, seconds] = links_[link];
     const int sender = compute_.rank_of_stage[from], receiver = compute_.rank_of_stage[to];
     if (sender == receiver) return;
@@ -31,18 +31,23 @@ class MessagePlacer : public TimelineObserver {
     result_.ranks[sender].push_back(
         {forward ? ActionKind::kSendF : ActionKind::kSendB, from, microbatch, to});
     std::vector<Action>& list = result_.ranks[receiver];
-    const bool in_front = running_[receiver] && !(forward_only_ && list.back().stage == to &&
-                                                  list.back().microbatch < microbatch - (to - from));
+    const bool in_front = busy_until_[receiver] > start && MayComeLater(list.back(), from, to, microbatch);
     list.insert(list.end() - in_front,
                 {forward ? ActionKind::kRecvF : ActionKind::kRecvB, to, microbatch, from});
   }
 
  private:
+  // Whether `last` of the receiver's list can stand behind the receive: messages stay in their order.
+  bool MayComeLater(const Action& last, int from, int to, int microbatch) const {
+    if (!IsCompute(last.kind)) return false;
+    return !forward_only_ || last.stage != to || last.microbatch >= microbatch - (to - from);
+  }
+
   const Schedule& compute_;
   const absl::Span<const StageLink> links_;
   Schedule& result_;
   bool forward_only_ = true;
-  std::vector<bool> running_;  // by rank: the last of its list has begun and not ended
+  std::vector<double> busy_until_;  // by rank: the end of the last compute action of its list
 };
 
 }  // namespace

@@ -21,13 +21,14 @@ class Recorder : public TimelineObserver {
     microbatches_ = schedule.shape.microbatches;
   }
 
-  void Start(int rank, int index, double time) override { actions_[rank][index].start = time; }
-  void End(int rank, int index, double time) override { actions_[rank][index].end = time; }
+  void Compute(int rank, int index, double start, double end) override {
+    actions_[rank][index] = {start, end};
+  }
   void Message(int link, int microbatch, double start, double end) override {
     messages_[link * microbatches_ + microbatch] = {start, end};
   }
 
-  Span Compute(int rank, int index) const { return actions_[rank][index]; }
+  Span OfAction(int rank, int index) const { return actions_[rank][index]; }
   Span OnWire(int link, int microbatch) const { return messages_[link * microbatches_ + microbatch]; }
 
  private:
@@ -67,7 +68,7 @@ absl::StatusOr<Simulation> Simulate(const Schedule& schedule, absl::Span<const S
       const Action& action = schedule.ranks[r][k];
       Span span{now, now};
       if (IsCompute(action.kind)) {
-        span = recorder.Compute(r, k);
+        span = recorder.OfAction(r, k);
         now = span.end;
         busy += span.end - span.start;
       } else if (IsMessage(action.kind)) {

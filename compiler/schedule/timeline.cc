@@ -149,8 +149,9 @@ class Timeline {
     if (busy_[r] || Done(r) || !Ready(Next(r), time)) return;
     const Action& action = Next(r);
     busy_[r] = true;
-    observer_.Start(r, next_[r], time);
-    events_.push({time + Duration(action.kind, times_[action.stage]), false, r});
+    const double end = time + Duration(action.kind, times_[action.stage]);
+    observer_.Compute(r, next_[r], time, end);
+    events_.push({end, false, r});
     if (action.kind != ActionKind::kF) return;
     ++stages_[action.stage].forwards_begun;
     if (!forward_only_) return;
@@ -159,7 +160,6 @@ class Timeline {
 
   void End(int r, double time) {
     const Action& action = Next(r);
-    observer_.End(r, next_[r], time);
     const Stage& stage = stages_[action.stage];
     if (action.kind == ActionKind::kF) {
       forward_done_[Slot(action.stage, action.microbatch)] = true;

@@ -8,10 +8,9 @@ namespace pipec {
 class TimelineObserver {
  public:
   virtual ~TimelineObserver() = default;
-  // `index`: position in the rank's list. Called in order of time.
-  virtual void Start(int rank, int index, double time) = 0;
-  virtual void End(int rank, int index, double time) = 0;
-  // When the action that makes it ends: the message is on the wire in [start, end). Between stages of one
+  // `index`: position in the rank's list. Called in order of `start`.
+  virtual void Compute(int rank, int index, double start, double end) = 0;
+  // Called in order of the ends of the actions that make them: the message is on the wire in [start, end). Between stages of one
   // rank too, with start = end.
   virtual void Message(int link, int microbatch, double start, double end) = 0;
 };
