@@ -47,7 +47,7 @@ void AddFlags(FlagTable& table, PipecFlags& flags) {
                "where the plan's parameters lie: in it, or in the model's files",
                "copy up to 1 GB, then link");
   table.OnOff("dry-run", &flags.dry_run, "report only; weights need not exist");
-  table.OnOff("json", &flags.json, "the report as one JSON object");
+  table.OnOff("json", &flags.json, "the report as one JSON object, or a list as JSON");
   table.String("emit-schedule", "FILE.csv", &flags.schedule_file,
                "the schedule as PyTorch's compute-only CSV", "none");
   table.String("emit-onnx", "DIR", &flags.onnx_directory,
@@ -80,8 +80,8 @@ void AddFlags(FlagTable& table, PipecFlags& flags) {
     return absl::OkStatus();
   });
   table.OnOff("list-ops", &flags.list_ops,
-              "operators with their opsets, kernels and gradients; --json for machines");
-  table.OnOff("list-schedules", &flags.list_schedules, "schedules");
+              "operators with their opsets, kernels and gradients");
+  table.OnOff("list-schedules", &flags.list_schedules, "schedules: what each costs and needs");
   table.OnOff("list-passes", &flags.list_passes, "passes in their order");
   table.OnOff("list-devices", &flags.list_devices, "devices to plan for and to run on");
   table.Check([&flags] { return flags.lists() ? absl::OkStatus() : flags.compile.RequireModel(); });
@@ -203,9 +203,9 @@ int Main(int argc, char** argv) {
   AddFlags(table, flags);
   if (const std::optional<int> exit = table.Parse(argc, argv)) return *exit;
   if (flags.list_ops) std::cout << ListOps(flags.json);
-  if (flags.list_schedules) std::cout << ListSchedules();
-  if (flags.list_passes) std::cout << ListPasses();
-  if (flags.list_devices) std::cout << ListDevices();
+  if (flags.list_schedules) std::cout << ListSchedules(flags.json);
+  if (flags.list_passes) std::cout << ListPasses(flags.json);
+  if (flags.list_devices) std::cout << ListDevices(flags.json);
   if (flags.lists()) return Done("pipec");
   if (absl::Status status = Compile(flags); !status.ok()) return Refuse("pipec", status);
   return Done("pipec");

@@ -22,6 +22,7 @@ struct ScheduleShape {
 };
 
 enum class Placement { kLoop, kV };
+absl::string_view Name(Placement placement);  // "loop", "V"
 
 struct Schedule {
   std::string name;
@@ -33,14 +34,19 @@ struct Schedule {
 // Ranks of all stages: loop: stage s on s mod P; V: rank r holds r and 2P-1-r.
 std::vector<int> PlaceStages(const ScheduleShape& shape, Placement placement);
 
-// One row per named schedule. `generate` gives compute actions only (F, B, I, W).
+// One row per named schedule; `generate` gives compute actions only (F, B, I, W). The texts are for --list-schedules: P
+// ranks, M microbatches, V stages a rank, r the rank, s the stage, F, B, I, W the times of a whole 1/P of the model.
 struct ScheduleInfo {
   absl::string_view name;
   Placement placement;
   int default_virtual_stages;
-  bool splits_backward;      // makes I and W instead of B
-  bool forward_only;         // infer
-  absl::string_view summary; // one line for --list-schedules: update rule, bubble, activations, what M and V it needs
+  bool forward_only;              // infer
+  absl::string_view update_rule;  // "once a step": all microbatches' gradients, no parameter used that is out of date
+  absl::string_view bubble;       // idle time of a rank in a step, equal stages and messages free
+  absl::string_view activations;  // most that rank r keeps, in microbatches of a whole 1/P of the model
+  absl::string_view versions;     // of the parameters, that a rank keeps
+  absl::string_view messages;     // per microbatch, between neighbours, with P > 1
+  absl::string_view needed_microbatches, needed_virtual_stages;
   // Refuses a microbatch or stage count it cannot take: InvalidArgument that names the nearest that works.
   absl::StatusOr<Schedule> (*generate)(const ScheduleShape& shape);
 };

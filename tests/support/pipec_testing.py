@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import re
 import random
 import shutil
 import struct
@@ -160,24 +159,32 @@ class Run:
 
 
 def listed_schedules():
-    """Name -> what --list-schedules says of it, without the schedules that only go forward."""
-    done = subprocess.run([str(BIN / "pipec"), "--list-schedules"], capture_output=True, text=True, timeout=TIMEOUT)
-    listed = dict(line.split(None, 1) for line in done.stdout.splitlines() if line.strip())
-    return {name: text for name, text in listed.items() if not text.startswith("forward only")}
+    """Rows of --list-schedules that train with the numbers of one rank: by name, the synchronous ones."""
+    done = subprocess.run([str(BIN / "pipec"), "--list-schedules", "--json"], capture_output=True, text=True, timeout=TIMEOUT,
+                          check=True)
+    return {row["name"]: row for row in json.loads(done.stdout) if row["update_rule"] == "once a step"}
+
+
+def takes(row, ranks, virtual_stages, microbatches):
+    """Whether a schedule can take such a shape, by what its row says it needs."""
+    microbatch_rules = {"any": True, ">= 2P": microbatches >= 2 * ranks,
+                        "a multiple of max(1, M/P) if V > 1":
+                            virtual_stages == 1 or microbatches % max(1, microbatches // ranks) == 0}
+    return microbatch_rules[row["needed_microbatches"]] and row["needed_virtual_stages"] in ("any", str(virtual_stages))
 
 
 def schedules(ranks=1, microbatches=None):
-    """Names of all schedules that can take so many microbatches on so many ranks."""
-    return [name for name, text in listed_schedules().items()
-            if microbatches is None or "M >= 2P" not in text or microbatches >= 2 * ranks]
+    """Names of all schedules that can take so many microbatches on so many ranks, with their default of stages a rank."""
+    return [name for name, row in listed_schedules().items()
+            if microbatches is None or takes(row, ranks, row["default_virtual_stages"], microbatches)]
 
 
 def pipelines(stages, microbatches):
     """(schedule, flags) of every schedule that can have so many stages: one on each rank, or several."""
-    for name, text in listed_schedules().items():
-        only = re.search(r"V = (\d)$", text)
-        held = int(only[1]) if only else 2 if stages % 2 == 0 else stages
-        if stages % held == 0 and name in schedules(stages // held, microbatches):
+    for name, row in listed_schedules().items():
+        needed = row["needed_virtual_stages"]
+        held = int(needed) if needed != "any" else 2 if stages % 2 == 0 else stages
+        if stages % held == 0 and takes(row, stages // held, held, microbatches):
             yield name, [f"--schedule={name}", f"--stages={stages // held}", f"--virtual-stages={held}"]
 
 
