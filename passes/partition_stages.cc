@@ -59,6 +59,7 @@ void MoveToConsumers(Graph& graph) {
   graph.NumberNodes();
 }
 
+// The stage of each item.
 absl::StatusOr<std::vector<int>> CutAt(const Module& module, const StageItems& items,
                                        const CompileOptions& options, int stages) {
   std::set<int> first = {0};
@@ -90,7 +91,11 @@ absl::StatusOr<std::vector<int>> CutAt(const Module& module, const StageItems& i
         absl::StrCat(stages, " stages need ", stages - 1, " different values in --cut, got ",
                      first.size() - 1, "; --stages=", first.size() / (stages / options.ranks), " fits them"));
   }
-  return std::vector<int>(first.begin(), first.end());
+  std::vector<int> stage_of(items.nodes.size(), -1);
+  for (int place : first) {
+    for (int k = place; k < stage_of.size(); ++k) ++stage_of[k];
+  }
+  return stage_of;
 }
 
 PartitionProblem WithoutLimit(PartitionProblem problem) {
@@ -113,22 +118,17 @@ absl::Status Explain(const absl::Status& status, const CompileOptions& options, 
       "more is allowed with --memory"));
 }
 
-void AssignStages(Module& module, const StageItems& items, const std::vector<int>& first_item) {
-  auto stage_of = [&](int item) {
-    return static_cast<int>(std::upper_bound(first_item.begin(), first_item.end(), item) -
-                            first_item.begin()) -
-           1;
-  };
+void AssignStages(Module& module, const StageItems& items, const std::vector<int>& stage_of) {
   for (int s = 0; s < module.stages.size(); ++s) module.stages[s].times = {0, 0, 0};
   for (int k = 0; k < items.nodes.size(); ++k) {
-    StageTimes& times = module.stages[stage_of(k)].times;
+    StageTimes& times = module.stages[stage_of[k]].times;
     times.f += items.times[k].f;
     times.i += items.times[k].i;
     times.w += items.times[k].w;
   }
   for (Node* node : module.graph.Nodes()) {
     if (const int item = items.item_of[node->index]; item >= 0) {
-      node->stage = stage_of(item);
+      node->stage = stage_of[item];
       continue;
     }
     // Update nodes, until replicate-update gives each owner its own.
@@ -175,16 +175,16 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
   if (options.recompute == Recompute::kAuto &&
       solution.status().code() == absl::StatusCode::kResourceExhausted)
     solution = SolvePartition(recomputed);
-  std::vector<int> first_item;
+  std::vector<int> stage_of;
   if (options.cut.empty()) {
     if (!solution.ok()) return Explain(solution.status(), options, virtual_stages);
-    first_item = solution->first_item;
+    stage_of = solution->stage_of;
   } else {
-    ASSIGN_OR_RETURN(first_item, CutAt(module, items, options, stages));
+    ASSIGN_OR_RETURN(stage_of, CutAt(module, items, options, stages));
   }
   std::vector<bool> recompute(stages, options.recompute == Recompute::kAll);
   if (options.recompute == Recompute::kAuto)
-    recompute = StagesThatMustRecompute(problem, recomputed, first_item, limit);
+    recompute = StagesThatMustRecompute(problem, recomputed, stage_of, limit);
 
   // What is run again takes time, but how much is known later: the bound is that of doing without.
   if (solution.ok() && absl::c_linear_search(recompute, true))
@@ -196,7 +196,7 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
     module.stages[s].in_flight = problem.in_flight[s];
     module.stages[s].recompute = module.mode == Mode::kTrain && recompute[s];
   }
-  AssignStages(module, items, first_item);
+  AssignStages(module, items, stage_of);
   SortByStage(module.graph, stages);
   return true;
 }

@@ -7,22 +7,16 @@ namespace pipec {
 namespace {
 
 // By stage, as the partitioner counts them.
-std::vector<int64_t> StageBytes(const PartitionProblem& problem, const std::vector<int>& first_item) {
-  const int stages = static_cast<int>(first_item.size()), items = static_cast<int>(problem.items.size());
-  std::vector<int64_t> bytes(stages, 0);
-  std::vector<int> stage_of(items);
-  for (int s = 0; s < stages; ++s) {
-    for (int i = first_item[s]; i < (s + 1 < stages ? first_item[s + 1] : items); ++i) {
-      stage_of[i] = s;
-      bytes[s] += problem.items[i].parameter_bytes + problem.in_flight[s] * problem.items[i].activation_bytes;
-    }
+std::vector<int64_t> StageBytes(const PartitionProblem& problem, const std::vector<int>& stage_of) {
+  std::vector<int64_t> bytes(problem.stages, 0);
+  for (size_t i = 0; i < problem.items.size(); ++i) {
+    const int s = stage_of[i];
+    bytes[s] += problem.items[i].parameter_bytes + problem.in_flight[s] * problem.items[i].activation_bytes;
   }
   for (const PartitionShared& shared : problem.shared) {
-    int previous = -1;  // items ascend, and with them their stages
-    for (const int item : shared.items) {
-      if (stage_of[item] != previous) bytes[stage_of[item]] += shared.bytes;
-      previous = stage_of[item];
-    }
+    std::vector<bool> holds(problem.stages, false);
+    for (const int item : shared.items) holds[stage_of[item]] = true;
+    for (int s = 0; s < problem.stages; ++s) bytes[s] += holds[s] ? shared.bytes : 0;
   }
   return bytes;
 }
@@ -64,10 +58,10 @@ PartitionProblem RecomputedEverywhere(const PartitionProblem& problem, const std
 }
 
 std::vector<bool> StagesThatMustRecompute(const PartitionProblem& problem, const PartitionProblem& recomputed,
-                                          const std::vector<int>& first_item, int64_t memory_limit) {
-  const int stages = static_cast<int>(first_item.size());
-  const std::vector<int64_t> kept = StageBytes(problem, first_item),
-                             least = StageBytes(recomputed, first_item);
+                                          const std::vector<int>& stage_of, int64_t memory_limit) {
+  const int stages = problem.stages;
+  const std::vector<int64_t> kept = StageBytes(problem, stage_of),
+                             least = StageBytes(recomputed, stage_of);
   std::vector<int64_t> rank_bytes(stages, 0);  // there are no more ranks than stages
   std::vector<int> by_saving(stages);
   for (int s = 0; s < stages; ++s) {

@@ -22,9 +22,9 @@ PartitionProblem RecomputedEverywhere(const PartitionProblem& problem, const std
                                       const Schedule& schedule);
 
 // The stages of a cut that have to recompute so that every rank fits `memory_limit` bytes, as the partitioner counts
-// them: on each rank that does not fit, those that save most first, until it does or all do. `recomputed` is
-// RecomputedEverywhere of `problem`.
+// them: on each rank that does not fit, those that save most first, until it does or all do. `stage_of` is by
+// item; `recomputed` is RecomputedEverywhere of `problem`.
 std::vector<bool> StagesThatMustRecompute(const PartitionProblem& problem, const PartitionProblem& recomputed,
-                                          const std::vector<int>& first_item, int64_t memory_limit);
+                                          const std::vector<int>& stage_of, int64_t memory_limit);
 
 }  // namespace pipec

@@ -1,7 +1,7 @@
-// The problem with every glued group as one block: what solver and lower bound work on. A cut lies between
-// blocks.
+// The problem with every glued group as one block: what the solvers and the lower bound work on.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -14,14 +14,16 @@ struct Block {
   double seconds = 0;
   int64_t parameter_bytes = 0;
   int64_t activation_bytes = 0;
-  double produced_seconds = 0;  // messages of the tensors made here that later blocks use
+  double produced_seconds = 0;  // messages of the tensors of which this block is the first
 };
 
-// A tensor whose producer and consumers are distinct blocks.
+// A tensor of several distinct blocks. A stage that holds some of them, but not all, pays its seconds.
 struct BlockTensor {
-  int producer = 0;
-  std::vector<int> consumers;  // ascending, all after the producer, not empty
+  int producer = 0;            // the first of its blocks
+  std::vector<int> consumers;  // the others, ascending, not empty
   double seconds = 0;
+
+  int blocks() const { return 1 + static_cast<int>(consumers.size()); }
 };
 
 // A block as consumer of a tensor.
@@ -38,9 +40,12 @@ struct SharedUse {
   int64_t bytes = 0;
 };
 
+// Blocks in one valid order. Tensors of the same blocks are one.
 struct Blocks {
   std::vector<Block> blocks;
   std::vector<BlockTensor> tensors;
+  std::vector<std::vector<int>>
+      parents;  // by block: who must not lie in a later stage; ascending, all before it
   std::vector<std::vector<TensorUse>> uses;    // by block
   std::vector<std::vector<SharedUse>> shared;  // by block
   int shared_groups = 0;
@@ -50,6 +55,15 @@ struct Blocks {
 };
 
 Blocks MakeBlocks(const PartitionProblem& problem);
+
+// The same blocks in another valid order: block k of the result is block order[k].
+Blocks Reorder(const Blocks& blocks, absl::Span<const int> order);
+
+// The other direction of `parents`, ascending.
+std::vector<std::vector<int>> Children(const Blocks& blocks);
+
+// By item of the problem, from a number by block: the stage, say.
+std::vector<int> ByItem(const PartitionProblem& problem, absl::Span<const int> by_block);
 
 // What a stage made of blocks [begin, end) costs, kept up to date while it grows at its end.
 class Segment {
@@ -68,6 +82,7 @@ class Segment {
 
   int end() const { return end_; }
   double compute() const { return compute_; }
+  double messages() const { return messages_; }
   double seconds() const { return compute_ + messages_; }
   int64_t parameter_bytes() const { return parameter_bytes_; }
   int64_t activation_bytes() const { return activation_bytes_; }

@@ -1,19 +1,43 @@
-// Computes everything anew, stage by stage, from the definition: shares nothing with the solver.
+// Computes everything anew, stage by stage, from the definition: shares nothing with the solvers.
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/partition/solve.h"
+#include "runtime/base/status.h"
 
 namespace pipec {
 namespace {
 
-// Compute of items [begin, end), and each tensor that goes out of them or comes into them, once.
-double Load(const PartitionProblem& problem, int begin, int end) {
-  auto inside = [&](int item) { return item >= begin && item < end; };
+absl::Status CheckOrder(const PartitionProblem& problem, const std::vector<int>& stage_of) {
+  const auto check = [&](int before, int after) {
+    if (stage_of[before] <= stage_of[after]) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat("partition: item ", after, " of stage ", stage_of[after],
+                                            " needs item ", before, " of the later stage ",
+                                            stage_of[before]));
+  };
+  for (const PartitionTensor& tensor : problem.tensors) {
+    if (!tensor.ordered) continue;
+    for (int consumer : tensor.consumers) RETURN_IF_ERROR(check(tensor.producer, consumer));
+  }
+  for (const auto& [before, after] : problem.order) RETURN_IF_ERROR(check(before, after));
+  for (size_t i = 1; i < problem.items.size(); ++i) {
+    if (problem.items[i].glued_to_previous && stage_of[i] != stage_of[i - 1]) {
+      return absl::InternalError(absl::StrCat("partition: item ", i, " of stage ", stage_of[i],
+                                              " is glued to the one before, of stage ", stage_of[i - 1]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Compute of a stage, and each tensor that goes out of it or comes into it, once.
+double Load(const PartitionProblem& problem, const std::vector<int>& stage_of, int stage, double speed) {
+  auto inside = [&](int item) { return stage_of[item] == stage; };
   double load = 0;
-  for (int i = begin; i < end; ++i) load += problem.items[i].seconds;
+  for (size_t i = 0; i < problem.items.size(); ++i) {
+    if (inside(i)) load += problem.items[i].seconds / speed;
+  }
   for (const PartitionTensor& tensor : problem.tensors) {
     const auto& users = tensor.consumers;
     const bool used_inside = std::any_of(users.begin(), users.end(), inside);
@@ -23,15 +47,14 @@ double Load(const PartitionProblem& problem, int begin, int end) {
   return load;
 }
 
-int64_t Bytes(const PartitionProblem& problem, int begin, int end, int in_flight) {
+int64_t Bytes(const PartitionProblem& problem, const std::vector<int>& stage_of, int stage, int in_flight) {
+  auto inside = [&](int item) { return stage_of[item] == stage; };
   int64_t bytes = 0;
-  for (int i = begin; i < end; ++i) {
-    bytes += problem.items[i].parameter_bytes + in_flight * problem.items[i].activation_bytes;
+  for (size_t i = 0; i < problem.items.size(); ++i) {
+    if (inside(i)) bytes += problem.items[i].parameter_bytes + in_flight * problem.items[i].activation_bytes;
   }
   for (const PartitionShared& shared : problem.shared) {
-    const auto& items = shared.items;
-    if (std::any_of(items.begin(), items.end(), [&](int i) { return i >= begin && i < end; }))
-      bytes += shared.bytes;
+    if (std::any_of(shared.items.begin(), shared.items.end(), inside)) bytes += shared.bytes;
   }
   return bytes;
 }
@@ -39,41 +62,44 @@ int64_t Bytes(const PartitionProblem& problem, int begin, int end, int in_flight
 }  // namespace
 
 absl::Status CheckPartition(const PartitionProblem& problem, const PartitionSolution& solution) {
-  const int n = problem.items.size(), S = problem.stages;
-  const std::vector<int>& first = solution.first_item;
-  if (static_cast<int>(first.size()) != S || S < 1 || first[0] != 0) {
-    return absl::InternalError(absl::StrCat("partition of ", n, " items into ", S, " stages has ",
-                                            first.size(), " first items, from ",
-                                            first.empty() ? -1 : first[0]));
+  const int n = static_cast<int>(problem.items.size()), S = problem.stages;
+  if (static_cast<int>(solution.stage_of.size()) != n || S < 1) {
+    return absl::InternalError(
+        absl::StrCat("partition of ", n, " items names stages of ", solution.stage_of.size()));
   }
-  double slowest = 0;
+  std::vector<int> held(S, 0);
+  for (int i = 0; i < n; ++i) {
+    const int stage = solution.stage_of[i];
+    if (stage < 0 || stage >= S)
+      return absl::InternalError(absl::StrCat("partition: item ", i, " in stage ", stage, " of ", S));
+    ++held[stage];
+  }
+  RETURN_IF_ERROR(CheckOrder(problem, solution.stage_of));
+  std::map<int, double> seconds_of_rank;
   std::map<int, int64_t> bytes_of_rank;
   for (int s = 0; s < S; ++s) {
-    const int end = s + 1 < S ? first[s + 1] : n;
-    if (first[s] < 0 || first[s] >= end || end > n) {
-      return absl::InternalError(absl::StrCat("partition: stage ", s, " is empty or out of order: items ",
-                                              first[s], " to ", end, " of ", n));
-    }
-    if (s > 0 && problem.items[first[s]].glued_to_previous) {
-      return absl::InternalError(
-          absl::StrCat("partition: cut before item ", first[s], ", which is glued to ", first[s] - 1));
-    }
-    slowest = std::max(slowest, Load(problem, first[s], end));
+    if (held[s] == 0) return absl::InternalError(absl::StrCat("partition: stage ", s, " is empty"));
     const int rank = problem.rank_of_stage.empty() ? s : problem.rank_of_stage[s];
+    const double speed = problem.speed.empty() ? 1 : problem.speed[rank];
+    seconds_of_rank[rank] += Load(problem, solution.stage_of, s, speed);
     const int in_flight = problem.in_flight.empty() ? 1 : problem.in_flight[s];
-    const int64_t bytes = bytes_of_rank[rank] += Bytes(problem, first[s], end, in_flight);
-    if (bytes > problem.memory_limit) {
-      return absl::InternalError(absl::StrCat("partition: stages of device ", rank, " take ", bytes,
-                                              " bytes, limit ", problem.memory_limit));
+    const int64_t bytes = bytes_of_rank[rank] += Bytes(problem, solution.stage_of, s, in_flight);
+    int64_t limit = problem.memory_limit;
+    if (!problem.memory_limits.empty()) limit = std::min(limit, problem.memory_limits[rank]);
+    if (bytes > limit) {
+      return absl::InternalError(
+          absl::StrCat("partition: stages of device ", rank, " take ", bytes, " bytes, limit ", limit));
     }
   }
-  if (std::abs(slowest - solution.bottleneck) > 1e-9 * slowest) {
+  double slowest = 0;
+  for (const auto& [rank, seconds] : seconds_of_rank) slowest = std::max(slowest, seconds);
+  if (!(std::abs(slowest - solution.bottleneck) <= 1e-9 * slowest)) {
     return absl::InternalError(absl::StrCat("partition: bottleneck is given as ", solution.bottleneck,
-                                            " seconds, the slowest stage takes ", slowest));
+                                            " seconds, the slowest device takes ", slowest));
   }
-  if (solution.lower_bound > slowest * (1 + 1e-9)) {
+  if (!(solution.lower_bound <= slowest * (1 + 1e-9))) {
     return absl::InternalError(absl::StrCat("partition: lower bound ", solution.lower_bound,
-                                            " seconds is above the slowest stage's ", slowest));
+                                            " seconds is above the slowest device's ", slowest));
   }
   return absl::OkStatus();
 }

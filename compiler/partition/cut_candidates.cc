@@ -12,17 +12,17 @@ constexpr int kNear = 32;
 
 }  // namespace
 
-CutSolver::CutSolver(const PartitionProblem& problem, const Blocks& blocks, std::vector<int> in_flight)
-    : problem_(problem), blocks_(blocks), in_flight_(std::move(in_flight)) {
+CutSolver::CutSolver(const PartitionProblem& problem, const Blocks& blocks)
+    : problem_(problem), blocks_(blocks) {
   const double steps = Steps();
   if (steps <= kMostSteps) return;
   const int count = static_cast<int>(blocks.size() * std::sqrt(kMostSteps / steps));
-  spread_ = SpreadPlaces(std::max(count, 8 * static_cast<int>(in_flight_.size())));
+  spread_ = SpreadPlaces(std::max(count, 8 * problem.stages));
 }
 
 double CutSolver::Steps() const {
   const int n = blocks_.size();
-  const double S = in_flight_.size();
+  const double S = problem_.stages;
   double limit = blocks_.total_seconds / S;
   for (const Block& block : blocks_.blocks) limit = std::max(limit, block.seconds);
   limit *= 1.02;
@@ -80,7 +80,19 @@ std::vector<char> CutSolver::SpreadPlaces(int count) const {
   return keep;
 }
 
-std::optional<std::vector<int>> CutSolver::SolveAt(const std::vector<char>& keep, int64_t cap) const {
+std::optional<std::vector<int>> CutSolver::SolveAll(const Blocks& blocks, const StageRules& rules) const {
+  FixedOrderSolver solver(blocks, rules);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double low = LeastLoad(blocks, rules);
+  const ThresholdCut cut = problem_.microbatches > 0
+                               ? LeastStepTime(solver, low, problem_.microbatches, kInfinity)
+                               : LeastBottleneck(solver, low, kInfinity);
+  if (!cut.stage_of) return std::nullopt;
+  return solver.cut();
+}
+
+std::optional<std::vector<int>> CutSolver::SolveAt(const std::vector<char>& keep,
+                                                   const StageRules& rules) const {
   PartitionProblem glued = problem_;
   std::vector<int> block_of;  // by block of `glued`
   for (int i = 0; i < blocks_.size(); ++i) {
@@ -90,17 +102,16 @@ std::optional<std::vector<int>> CutSolver::SolveAt(const std::vector<char>& keep
       glued.items[blocks_.blocks[i].first_item].glued_to_previous = true;
     }
   }
-  const Blocks fewer = MakeBlocks(glued);
-  std::optional<std::vector<int>> cut = FixedOrderSolver(fewer, in_flight_).Solve(cap);
+  std::optional<std::vector<int>> cut = SolveAll(MakeBlocks(glued), rules);
   if (cut) {
     for (int& place : *cut) place = block_of[place];
   }
   return cut;
 }
 
-std::optional<std::vector<int>> CutSolver::Solve(int64_t cap) {
+std::optional<std::vector<int>> CutSolver::Solve(const StageRules& rules) const {
   if (!spread_.empty()) {
-    const std::optional<std::vector<int>> rough = SolveAt(spread_, cap);
+    const std::optional<std::vector<int>> rough = SolveAt(spread_, rules);
     if (rough) {
       std::vector<char> near(blocks_.size(), 0);
       for (int place : *rough) {
@@ -108,10 +119,10 @@ std::optional<std::vector<int>> CutSolver::Solve(int64_t cap) {
         for (int i = std::max(0, place - kNear); i < end; ++i) near[i] = 1;
       }
       near[0] = 1;
-      return SolveAt(near, cap);
+      return SolveAt(near, rules);
     }
   }
-  return FixedOrderSolver(blocks_, in_flight_).Solve(cap);
+  return SolveAll(blocks_, rules);
 }
 
 }  // namespace pipec

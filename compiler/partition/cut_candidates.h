@@ -15,21 +15,21 @@ namespace pipec {
 class CutSolver {
  public:
   // `blocks` are those of `problem`; both must outlive the solver.
-  CutSolver(const PartitionProblem& problem, const Blocks& blocks, std::vector<int> in_flight);
+  CutSolver(const PartitionProblem& problem, const Blocks& blocks);
 
-  // As FixedOrderSolver::Solve: nullopt only if no cut at all fits.
-  std::optional<std::vector<int>> Solve(int64_t cap);
+  // First blocks of the stages of the best cut; nullopt only if no cut keeps the caps.
+  std::optional<std::vector<int>> Solve(const StageRules& rules) const;
 
  private:
   // Segments that one probe looks at, roughly.
   double Steps() const;
   std::vector<char> SpreadPlaces(int count) const;
   // The best cut at the places where `keep` is set.
-  std::optional<std::vector<int>> SolveAt(const std::vector<char>& keep, int64_t cap) const;
+  std::optional<std::vector<int>> SolveAt(const std::vector<char>& keep, const StageRules& rules) const;
+  std::optional<std::vector<int>> SolveAll(const Blocks& blocks, const StageRules& rules) const;
 
   const PartitionProblem& problem_;
   const Blocks& blocks_;
-  const std::vector<int> in_flight_;
   std::vector<char> spread_;  // by block: a stage may begin there; empty: everywhere
 };
 

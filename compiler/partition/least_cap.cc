@@ -13,8 +13,7 @@ class Window {
 
   int begin() const { return begin_; }
   int end() const { return end_; }
-  // In floating point: bytes times microbatches may exceed 64 bits.
-  double bytes() const { return parameters_ + static_cast<double>(in_flight_) * activations_; }
+  double bytes() const { return BytesOf(parameters_, activations_, in_flight_); }
 
   void GrowEnd() { Count(end_++, 1); }
   void ShrinkEnd() { Count(--end_, -1); }
@@ -49,19 +48,20 @@ class Window {
 
 }  // namespace
 
-bool FitsStageCap(const Blocks& blocks, const std::vector<int>& in_flight, int64_t cap) {
+bool FitsStageCaps(const Blocks& blocks, const StageRules& rules) {
   const int n = blocks.size();
   std::vector<char> reached(n + 1, 0), next(n + 1, 0);  // places where a stage may end
   reached[0] = 1;
-  for (int flight : in_flight) {
+  for (int s = 0; s < rules.stages(); ++s) {
     std::fill(next.begin(), next.end(), 0);
-    Window window(blocks, flight);
+    Window window(blocks, rules.in_flight[s]);
+    const double cap = static_cast<double>(rules.cap[s]);
     int marked = 0;
     for (int i = 0; i < n; ++i, window.ShrinkBegin()) {
       if (!reached[i]) continue;
       while (window.end() < n) {
         window.GrowEnd();
-        if (window.bytes() <= static_cast<double>(cap)) continue;
+        if (window.bytes() <= cap) continue;
         window.ShrinkEnd();
         break;
       }
@@ -72,15 +72,19 @@ bool FitsStageCap(const Blocks& blocks, const std::vector<int>& in_flight, int64
   return reached[n];
 }
 
-int64_t LeastStageCap(const Blocks& blocks, const std::vector<int>& in_flight) {
+int64_t LeastStageCap(const Blocks& blocks, StageRules rules) {
+  const auto fits = [&](int64_t cap) {
+    std::fill(rules.cap.begin(), rules.cap.end(), cap);
+    return FitsStageCaps(blocks, rules);
+  };
   int64_t low = -1, high = 1;  // too little; perhaps enough
-  while (!FitsStageCap(blocks, in_flight, high)) {
+  while (!fits(high)) {
     low = high;
     high *= 2;
   }
   while (high - low > 1) {
     const int64_t middle = low + (high - low) / 2;
-    (FitsStageCap(blocks, in_flight, middle) ? high : low) = middle;
+    (fits(middle) ? high : low) = middle;
   }
   return high;
 }

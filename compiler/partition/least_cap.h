@@ -2,15 +2,15 @@
 #pragma once
 
 #include "compiler/partition/blocks.h"
+#include "compiler/partition/stage_rules.h"
 
 namespace pipec {
 
-// Whether some cut into in_flight.size() stages keeps every stage within `cap` bytes. A segment's bytes only
-// grow when the segment does, so for each stage two pointers pass once over the blocks. Time: stages *
-// blocks.
-bool FitsStageCap(const Blocks& blocks, const std::vector<int>& in_flight, int64_t cap);
+// Whether some cut of the blocks, in their order, keeps every stage within its cap. A segment's bytes only grow
+// when the segment does, so for each stage two pointers pass once over the blocks. Time: stages * blocks.
+bool FitsStageCaps(const Blocks& blocks, const StageRules& rules);
 
-// The least number of bytes such that FitsStageCap. Time: FitsStageCap's, times the logarithm of the bytes.
-int64_t LeastStageCap(const Blocks& blocks, const std::vector<int>& in_flight);
+// The least number of bytes such that FitsStageCaps with it at every stage. Time: FitsStageCaps', times the logarithm of the bytes.
+int64_t LeastStageCap(const Blocks& blocks, StageRules rules);
 
 }  // namespace pipec

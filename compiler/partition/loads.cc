@@ -1,32 +1,44 @@
+#include <algorithm>
+
 #include "compiler/partition/blocks.h"
 #include "compiler/partition/solve.h"
+#include "compiler/partition/stage_rules.h"
 
 namespace pipec {
 
 int MaxStages(const PartitionProblem& problem) { return MakeBlocks(problem).size(); }
 
-std::vector<double> StageLoads(const PartitionProblem& problem, absl::Span<const int> first_item) {
-  const int S = first_item.size();
-  std::vector<int> stage_of(problem.items.size());
-  std::vector<double> loads(S, 0);
-  for (int s = 0; s < S; ++s) {
-    const int end = s + 1 < S ? first_item[s + 1] : static_cast<int>(problem.items.size());
-    for (int i = first_item[s]; i < end; ++i) {
-      stage_of[i] = s;
-      loads[s] += problem.items[i].seconds;
-    }
+std::vector<double> StageLoads(const PartitionProblem& problem, absl::Span<const int> stage_of) {
+  std::vector<double> loads(problem.stages, 0);
+  for (size_t i = 0; i < problem.items.size(); ++i) {
+    loads[stage_of[i]] += problem.items[i].seconds / SpeedOf(problem, RankOf(problem, stage_of[i]));
   }
+  std::vector<int> stages;
   for (const PartitionTensor& tensor : problem.tensors) {
-    const int from = stage_of[tensor.producer];
-    int previous = from;  // consumers ascend, and with them their stages
-    for (int consumer : tensor.consumers) {
-      if (stage_of[consumer] == previous) continue;
-      if (previous == from) loads[from] += tensor.seconds;
-      previous = stage_of[consumer];
-      loads[previous] += tensor.seconds;
-    }
+    stages = {stage_of[tensor.producer]};
+    for (int consumer : tensor.consumers) stages.push_back(stage_of[consumer]);
+    std::sort(stages.begin(), stages.end());
+    stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+    if (stages.size() == 1) continue;
+    for (int stage : stages) loads[stage] += tensor.seconds;
   }
   return loads;
+}
+
+std::vector<double> DeviceLoads(const PartitionProblem& problem, absl::Span<const int> stage_of) {
+  std::vector<double> loads(Ranks(problem), 0);
+  const std::vector<double> stages = StageLoads(problem, stage_of);
+  for (int s = 0; s < problem.stages; ++s) loads[RankOf(problem, s)] += stages[s];
+  return loads;
+}
+
+double StepTime(const PartitionProblem& problem, absl::Span<const int> stage_of) {
+  const std::vector<double> devices = DeviceLoads(problem, stage_of);
+  const double slowest = *std::max_element(devices.begin(), devices.end());
+  if (problem.microbatches == 0) return slowest;
+  double sum = 0;
+  for (double load : devices) sum += load;
+  return sum + (problem.microbatches - 1) * slowest;
 }
 
 }  // namespace pipec

@@ -4,9 +4,9 @@
 // least the cheapest of the path, so the best of all paths is the one whose cheapest tensor is dearest. A
 // message that crosses several boundaries is sent and received once, so a tensor counts at each boundary only
 // the part of its time that is left when it is divided by the most boundaries it can cross: whole stages must
-// lie between its producer and its consumer, made of blocks that are neither ancestors of the one nor
-// descendants of the other, and none works less than compute - (S - 1) L. Boundaries are taken d apart, and
-// the best d is kept.
+// lie between two of its blocks, made of blocks that are neither ancestors of the one nor descendants of the
+// other, and none works less than compute - (S - 1) L. Boundaries are taken d apart, and the best d is kept.
+// b L stands for what the devices of the stages in front of boundary b can do within L, and so on.
 #include "compiler/partition/lower_bound.h"
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 
 #include "compiler/partition/ancestors.h"
 #include "compiler/partition/crossing_tensors.h"
+#include "compiler/partition/stage_rules.h"
 
 namespace pipec {
 namespace {
@@ -23,23 +24,23 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class Bound {
  public:
-  Bound(const Blocks& blocks, int stages)
+  Bound(const PartitionProblem& problem, const Blocks& blocks)
       : blocks_(blocks),
         n_(blocks.size()),
-        S_(stages),
+        S_(problem.stages),
+        one_stage_a_device_(OneStageADevice(problem)),
         crossing_(blocks),
-        boundaries_(stages),
+        boundaries_(S_),
         width_(n_, 0) {
-    std::vector<std::vector<int>> parents(n_), children_mirrored(n_);
+    MeasureDevices(problem);
+    std::vector<std::vector<int>> children_mirrored(n_);
     std::vector<double> seconds(n_), mirrored(n_);
-    for (int i = 0; i < n_; ++i) mirrored[n_ - 1 - i] = seconds[i] = blocks.blocks[i].seconds;
-    for (const BlockTensor& tensor : blocks.tensors) {
-      for (int consumer : tensor.consumers) {
-        parents[consumer].push_back(tensor.producer);
-        children_mirrored[n_ - 1 - tensor.producer].push_back(n_ - 1 - consumer);
-      }
+    for (int i = 0; i < n_; ++i) {
+      mirrored[n_ - 1 - i] = seconds[i] = blocks.blocks[i].seconds;
+      for (int parent : blocks.parents[i]) children_mirrored[n_ - 1 - parent].push_back(n_ - 1 - i);
     }
-    Ancestry before = SumAncestors(parents, seconds), after = SumAncestors(children_mirrored, mirrored);
+    Ancestry before = SumAncestors(blocks.parents, seconds),
+             after = SumAncestors(children_mirrored, mirrored);
     std::reverse(after.seconds.begin(), after.seconds.end());
     std::reverse(after.blocks.begin(), after.blocks.end());
     before_ = before.seconds;
@@ -48,25 +49,29 @@ class Bound {
       most_behind_.push_back(n_ - before.blocks[i]);
       most_before_.push_back(n_ - after.blocks[i]);
     }
-    for (const BlockTensor& tensor : blocks.tensors) {
-      TensorFacts facts;
-      for (int consumer : tensor.consumers) {
-        facts.after = std::min(facts.after, after_[consumer]);
-        facts.free_blocks =
-            std::max(facts.free_blocks, n_ - before.blocks[tensor.producer] - after.blocks[consumer]);
-      }
-      facts.free_seconds = blocks.total_seconds - before_[tensor.producer] - facts.after;
-      tensors_.push_back(facts);
-    }
     by_producer_.resize(n_);
     for (int t = 0; t < static_cast<int>(blocks.tensors.size()); ++t) {
-      by_producer_[blocks.tensors[t].producer].push_back(t);
+      const BlockTensor& tensor = blocks.tensors[t];
+      TensorFacts facts;
+      int blocks_before = n_, blocks_after = n_;
+      const auto look = [&](int block) {
+        facts.before = std::min(facts.before, before_[block]);
+        facts.after = std::min(facts.after, after_[block]);
+        blocks_before = std::min(blocks_before, before.blocks[block]);
+        blocks_after = std::min(blocks_after, after.blocks[block]);
+      };
+      look(tensor.producer);
+      for (int consumer : tensor.consumers) look(consumer);
+      facts.free_blocks = std::max(0, n_ - blocks_before - blocks_after);
+      facts.free_seconds = blocks.total_seconds - facts.before - facts.after;
+      tensors_.push_back(facts);
+      by_producer_[tensor.producer].push_back(t);
     }
   }
 
   double Solve() {
-    double low = blocks_.total_seconds / S_;
-    for (const Block& block : blocks_.blocks) low = std::max(low, block.seconds);
+    double low = blocks_.total_seconds / all_speed_;
+    for (const Block& block : blocks_.blocks) low = std::max(low, block.seconds / fastest_);
     if (S_ == 1 || low == 0 || !RuledOut(low)) return low;
     double high = low;
     do high *= 2;
@@ -79,14 +84,48 @@ class Bound {
   }
 
  private:
+  void MeasureDevices(const PartitionProblem& problem) {
+    const int ranks = Ranks(problem);
+    front_speed_.assign(S_ + 1, 0);
+    behind_speed_.assign(S_ + 1, 0);
+    std::vector<char> seen(ranks, 0);
+    for (int s = 0; s < S_; ++s) {
+      const int rank = RankOf(problem, s);
+      const double speed = SpeedOf(problem, rank);
+      front_speed_[s + 1] = front_speed_[s] + (seen[rank] ? 0 : speed);
+      seen[rank] = 1;
+      slowest_ = std::min(slowest_, speed);
+      fastest_ = std::max(fastest_, speed);
+    }
+    all_speed_ = front_speed_[S_];
+    std::fill(seen.begin(), seen.end(), 0);
+    for (int s = S_ - 1; s >= 0; --s) {
+      const int rank = RankOf(problem, s);
+      behind_speed_[s] = behind_speed_[s + 1] + (seen[rank] ? 0 : SpeedOf(problem, rank));
+      seen[rank] = 1;
+    }
+  }
+
+  // The first boundary in front of which so many seconds of blocks can lie; S + 1 if there is none.
+  int FirstBoundary(double seconds, double limit) const {
+    return std::partition_point(front_speed_.begin(), front_speed_.end(),
+                                [&](double speed) { return speed * limit * (1 + kSlack) < seconds; }) -
+           front_speed_.begin();
+  }
+  // The last boundary behind which so many seconds of blocks can lie; -1 if there is none.
+  int LastBoundary(double seconds, double limit) const {
+    return std::partition_point(behind_speed_.begin(), behind_speed_.end(),
+                                [&](double speed) { return speed * limit * (1 + kSlack) >= seconds; }) -
+           behind_speed_.begin() - 1;
+  }
+
   bool RuledOut(double limit) {
     // Which boundaries each tensor may cross, and how many at once; rounding must not make either too small.
-    const double least_stage = blocks_.total_seconds - (S_ - 1) * limit;
-    for (size_t t = 0; t < tensors_.size(); ++t) {
-      TensorFacts& facts = tensors_[t];
-      facts.first =
-          std::max(1, static_cast<int>(std::ceil(before_[blocks_.tensors[t].producer] / limit - kSlack)));
-      facts.last = std::min(S_ - 1, S_ - static_cast<int>(std::ceil(facts.after / limit - kSlack)));
+    const double least_stage =
+        one_stage_a_device_ ? blocks_.total_seconds - (all_speed_ - slowest_) * limit : 0;
+    for (TensorFacts& facts : tensors_) {
+      facts.first = std::max(1, FirstBoundary(facts.before, limit));
+      facts.last = std::min(S_ - 1, LastBoundary(facts.after, limit));
       double stages_between = std::min(facts.free_blocks, S_ - 2);
       if (least_stage > kSlack * limit) {
         stages_between = std::min(stages_between, facts.free_seconds / least_stage + kSlack);
@@ -94,7 +133,7 @@ class Bound {
       facts.most_crossed = 1 + std::max(0, static_cast<int>(stages_between));
     }
     if (!FindSides(limit)) return true;
-    const double room = (S_ * limit - blocks_.total_seconds) / 2 * (1 + kSlack);
+    const double room = (all_speed_ * limit - blocks_.total_seconds) / 2 / slowest_ * (1 + kSlack);
     for (int apart = 1; apart < S_; apart += std::max(1, apart / 2)) {
       double messages = 0;
       for (int b = apart; b < S_; b += apart) {
@@ -108,12 +147,11 @@ class Bound {
   // On which side of each boundary the blocks lie, where that is certain. Returns false if some block can lie
   // on neither.
   bool FindSides(double limit) {
-    limit *= 1 + kSlack;
     front_from_.resize(n_);
     behind_to_.resize(n_);
     for (int i = 0; i < n_; ++i) {
-      front_from_[i] = std::min(static_cast<int>(std::floor(S_ - after_[i] / limit)), most_before_[i]) + 1;
-      behind_to_[i] = std::max(static_cast<int>(std::ceil(before_[i] / limit)), S_ - most_behind_[i]) - 1;
+      front_from_[i] = std::min(LastBoundary(after_[i], limit), most_before_[i]) + 1;
+      behind_to_[i] = std::max(FirstBoundary(before_[i], limit), S_ - most_behind_[i]) - 1;
       if (std::max(front_from_[i], 1) <= std::min(behind_to_[i], S_ - 1)) return false;
     }
     for (Boundary& boundary : boundaries_) boundary = {n_, 0, {}};
@@ -166,9 +204,8 @@ class Bound {
   }
 
   struct TensorFacts {
-    double after = kInfinity;  // the least after_ of its consumers
-    // Blocks that are neither ancestors of the producer nor descendants of a consumer, and their seconds, at
-    // most.
+    double before = kInfinity, after = kInfinity;  // the least before_ and after_ of its blocks
+    // Blocks that can lie between two of its blocks, and their seconds, at most.
     int free_blocks = 0;
     double free_seconds = 0;
     // For one limit: boundaries that it may cross, and how many of them at once.
@@ -185,6 +222,10 @@ class Bound {
 
   const Blocks& blocks_;
   const int n_, S_;
+  const bool one_stage_a_device_;
+  double slowest_ = kInfinity, fastest_ = 0, all_speed_ = 0;
+  // By boundary: the devices of the stages in front of it, of those behind.
+  std::vector<double> front_speed_, behind_speed_;
   std::vector<double> before_, after_;  // seconds of a block with all its ancestors, descendants
   std::vector<int> most_before_,
       most_behind_;  // blocks that can lie before a boundary that this one lies behind, ...
@@ -199,6 +240,8 @@ class Bound {
 
 }  // namespace
 
-double PartitionLowerBound(const Blocks& blocks, int stages) { return Bound(blocks, stages).Solve(); }
+double PartitionLowerBound(const PartitionProblem& problem, const Blocks& blocks) {
+  return Bound(problem, blocks).Solve();
+}
 
 }  // namespace pipec

@@ -1,22 +1,25 @@
-// Exact solver on the fixed order of the items.
+// What others call: the solver, the checker, and what a cut costs.
 #pragma once
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compiler/partition/problem.h"
 
 namespace pipec {
 
-// The smallest bottleneck over all ways to cut the items, in their order, into exactly S non-empty stages
-// that fit the memory limit; among equal bottlenecks the smallest sum of squared stage loads. A stage's load
-// is its compute and each tensor that it sends or receives, once. A device that holds one stage: exact.
-// Several stages: exact if the best cut that ignores their sum fits; otherwise the best of the cuts that also
-// cap each single stage at the least cap that any cut needs, times 1 to 3. Errors: InvalidArgument for a
-// problem that is none; OutOfRange with "at most N" if there are fewer places to cut than S needs;
-// ResourceExhausted with the least memory limit that would do (for several stages a device: the least that
-// this solver finds) if no cut fits. Time: the segments that can be part of a cut within the bottleneck,
-// times the logarithm of their number: with many more items than stages, of which none is slow, near linear
-// in the items.
+// A cut into exactly S non-empty stages that keeps the valid order and fits the devices' memory, with the
+// smallest StepTime. Errors: InvalidArgument for a problem that is none; OutOfRange with "at most N" if there
+// are fewer blocks than stages; ResourceExhausted with the least memory limit that would do, if no cut fits.
 absl::StatusOr<PartitionSolution> SolvePartition(const PartitionProblem& problem);
+
+// The same over the cuts of the items in their order only: among equal ones the smallest sum of squared stage
+// loads. A device that holds one stage: exact. Several stages: exact if the best cut that ignores their sum
+// is the best; otherwise, under a memory limit, the best of the cuts that also cap each single stage at the
+// least cap that any cut needs, times 1 to 3. Time: the segments that can be part of a cut within the
+// bottleneck, times the logarithm of their number: with many more items than stages, of which none is slow,
+// near linear in the items.
+absl::StatusOr<PartitionSolution> SolveFixedOrder(const PartitionProblem& problem);
 
 // The most stages this problem can be cut into.
 int MaxStages(const PartitionProblem& problem);
@@ -25,7 +28,12 @@ int MaxStages(const PartitionProblem& problem);
 // cut costs.
 absl::Status CheckPartition(const PartitionProblem& problem, const PartitionSolution& solution);
 
-// Seconds of each stage of a cut, messages counted at both ends.
-std::vector<double> StageLoads(const PartitionProblem& problem, absl::Span<const int> first_item);
+// Seconds of each stage of a cut, given by item; messages counted at both ends.
+std::vector<double> StageLoads(const PartitionProblem& problem, absl::Span<const int> stage_of);
+// Of each device: the sum of its stages.
+std::vector<double> DeviceLoads(const PartitionProblem& problem, absl::Span<const int> stage_of);
+// What the solver minimises: the slowest device, or for few microbatches the sum of all stages and
+// microbatches - 1 times the slowest device.
+double StepTime(const PartitionProblem& problem, absl::Span<const int> stage_of);
 
 }  // namespace pipec

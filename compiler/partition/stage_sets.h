@@ -17,6 +17,7 @@ class StageSets {
   const uint64_t* operator[](int set) const { return &bits_[static_cast<size_t>(set) * words_]; }
 
   void Insert(int set, int stage) { (*this)[set][stage / 64] |= uint64_t{1} << (stage % 64); }
+  void Remove(int set, int stage) { (*this)[set][stage / 64] &= ~(uint64_t{1} << (stage % 64)); }
   bool Has(int set, int stage) const { return (*this)[set][stage / 64] >> (stage % 64) & 1; }
   bool Empty(int set) const {
     return std::all_of((*this)[set], (*this)[set] + words_, [](uint64_t word) { return word == 0; });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "compiler/cost/node_cost.h"
 #include "compiler/ops/op_info.h"
@@ -32,7 +33,7 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
       if (input && input->kind() == ValueKind::kParameter) parameters[node->stage].insert(input);
     }
   }
-  std::vector<double> loads(stages, 0);
+  std::vector<double> loads(stages, 0);  // by rank, as the partitioner counts them; no more ranks than stages
   for (int s = 0; s < stages; ++s) {
     StageRow& row = report.stages[s];
     row.stage = s;
@@ -43,17 +44,18 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
     if (row.rank < static_cast<int>(module.memory.size()))
       row.peak_bytes = module.memory[row.rank].arena_bytes;
     report.peak_bytes = std::max(report.peak_bytes, row.peak_bytes);
-    loads[s] = row.forward_seconds + row.backward_seconds;
+    loads[row.rank] += row.forward_seconds + row.backward_seconds;
   }
+  std::set<std::pair<int, const Value*>> counted;  // each tensor once a stage
   for (const Message& message : module.messages) {
     if (message.kind != MessageKind::kActivation && message.kind != MessageKind::kGradient) continue;
-    int64_t bytes = 0;
-    for (const Value* value : message.node->inputs()) bytes += value->type.bytes();
-    report.stages[message.from_stage].sent_bytes += bytes;
-    if (module.stages[message.from_stage].rank == module.stages[message.to_stage].rank) continue;
-    const double seconds = MessageSeconds(bytes, cluster.link);
-    loads[message.from_stage] += seconds;
-    loads[message.to_stage] += seconds;
+    for (const Value* value : message.node->inputs()) {
+      report.stages[message.from_stage].sent_bytes += value->type.bytes();
+      for (int stage : {message.from_stage, message.to_stage}) {
+        if (!counted.insert({stage, value}).second) continue;
+        loads[module.stages[stage].rank] += MessageSeconds(value->type.bytes(), cluster.link);
+      }
+    }
   }
   report.bubble_ratio = module.simulation.bubble_ratio;
   report.step_seconds = module.simulation.makespan;

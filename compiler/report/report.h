@@ -34,8 +34,9 @@ struct Report {
   std::vector<StageRow> stages;
   double bubble_ratio = 0;  // idle / (ranks x step time)
   double step_seconds = 0;
-  double bound_ratio =
-      0;  // slowest stage, its messages counted, over the partitioner's lower bound; 0: no bound
+  // The slowest stage, its messages counted, over the partitioner's lower bound; with several stages a rank the
+  // slowest rank. 0: no bound.
+  double bound_ratio = 0;
   int64_t peak_bytes = 0;  // of the rank that needs most
   std::vector<std::string> notes;
 };

@@ -25,7 +25,7 @@ PartitionProblem Lopsided(int n, int stages) {
 
 TEST(CutCandidates, TheSlowestStageIsNearTheBound) {
   const PartitionProblem problem = Lopsided(60000, 16);
-  const absl::StatusOr<PartitionSolution> solution = SolvePartition(problem);
+  const absl::StatusOr<PartitionSolution> solution = SolveFixedOrder(problem);
   ASSERT_TRUE(solution.ok()) << solution.status();
   EXPECT_TRUE(CheckPartition(problem, *solution).ok()) << CheckPartition(problem, *solution);
   EXPECT_LE(solution->bottleneck, 1.001 * solution->lower_bound);
@@ -34,16 +34,16 @@ TEST(CutCandidates, TheSlowestStageIsNearTheBound) {
 TEST(CutCandidates, MemoryIsRefusedByTheLeastOfAllCuts) {
   PartitionProblem problem = Lopsided(8000, 16);
   problem.memory_limit = 1;
-  const absl::Status refusal = SolvePartition(problem).status();
+  const absl::Status refusal = SolveFixedOrder(problem).status();
   const std::string message(refusal.message());
   const std::string before = "the least that would do is ";
   ASSERT_NE(message.find(before), std::string::npos) << message;
   problem.memory_limit = std::stoll(message.substr(message.find(before) + before.size()));
-  const absl::StatusOr<PartitionSolution> tight = SolvePartition(problem);
+  const absl::StatusOr<PartitionSolution> tight = SolveFixedOrder(problem);
   ASSERT_TRUE(tight.ok()) << tight.status();
   EXPECT_TRUE(CheckPartition(problem, *tight).ok()) << CheckPartition(problem, *tight);
   problem.memory_limit -= 1;
-  EXPECT_FALSE(SolvePartition(problem).ok());
+  EXPECT_FALSE(SolveFixedOrder(problem).ok());
 }
 
 }  // namespace

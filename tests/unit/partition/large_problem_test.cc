@@ -8,7 +8,7 @@ namespace {
 
 // Size only: 20,000 items with skips into 32 stages under a memory limit that binds. A solver that looks at
 // all pairs would not come back.
-TEST(SolvePartition, LargeProblem) {
+TEST(SolveFixedOrder, LargeProblem) {
   std::mt19937 random(11);
   PartitionProblem problem;
   const int n = 20000;
@@ -24,7 +24,7 @@ TEST(SolvePartition, LargeProblem) {
   problem.stages = 32;
   for (int s = 0; s < 32; ++s) problem.in_flight.push_back(32 - s);
   problem.memory_limit = 400'000'000;
-  const auto solution = SolvePartition(problem);
+  const auto solution = SolveFixedOrder(problem);
   ASSERT_TRUE(solution.ok()) << solution.status();
   EXPECT_TRUE(CheckPartition(problem, *solution).ok());
   EXPECT_LT(solution->bottleneck, 1.05 * solution->lower_bound);

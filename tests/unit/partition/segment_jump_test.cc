@@ -97,7 +97,7 @@ double Table(const PartitionProblem& problem, const Blocks& blocks, double limit
   return best[n];
 }
 
-TEST(SolvePartition, EqualsATableOverAllSegments) {
+TEST(SolveFixedOrder, EqualsATableOverAllSegments) {
   std::mt19937 random(5);
   int solved = 0, refused = 0;
   for (int round = 0; round < 300; ++round) {
@@ -108,7 +108,7 @@ TEST(SolvePartition, EqualsATableOverAllSegments) {
     if (round % 2) problem.memory_limit = Pick(random, 100, 20000) / problem.stages;
     SCOPED_TRACE(testing::Message() << "round " << round);
     const double bottleneck = Table(problem, blocks, 1e9, false);
-    const absl::StatusOr<PartitionSolution> solution = SolvePartition(problem);
+    const absl::StatusOr<PartitionSolution> solution = SolveFixedOrder(problem);
     ASSERT_EQ(solution.ok(), bottleneck < 1e9) << solution.status();
     if (!solution.ok()) {
       ++refused;
@@ -117,7 +117,7 @@ TEST(SolvePartition, EqualsATableOverAllSegments) {
     ++solved;
     EXPECT_NEAR(solution->bottleneck, bottleneck, 1e-9);
     double squares = 0;
-    for (double load : StageLoads(problem, solution->first_item)) squares += load * load;
+    for (double load : StageLoads(problem, solution->stage_of)) squares += load * load;
     EXPECT_NEAR(squares, Table(problem, blocks, bottleneck + 1e-9, true), 1e-9 * squares);
   }
   EXPECT_GT(solved, 150);
