@@ -26,7 +26,8 @@ std::string ReportJson(const Report& report) {
                              {"forward_s", row.forward_seconds},
                              {"backward_s", row.backward_seconds},
                              {"sent_bytes", row.sent_bytes},
-                             {"peak_bytes", row.peak_bytes}});
+                             {"peak_bytes", row.peak_bytes},
+                             {"live_bytes", row.live_bytes}});
   }
   out["bubble_ratio"] = report.bubble_ratio;
   out["step_time_s"] = report.step_seconds;

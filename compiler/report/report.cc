@@ -41,8 +41,10 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
     row.forward_seconds = module.stages[s].times.f;
     row.backward_seconds = module.stages[s].times.i + module.stages[s].times.w;
     for (const Value* parameter : parameters[s]) row.parameters += parameter->type.elements();
-    if (row.rank < static_cast<int>(module.memory.size()))
+    if (row.rank < static_cast<int>(module.memory.size())) {
       row.peak_bytes = module.memory[row.rank].arena_bytes;
+      row.live_bytes = module.memory[row.rank].lower_bound;
+    }
     report.peak_bytes = std::max(report.peak_bytes, row.peak_bytes);
     loads[row.rank] += row.forward_seconds + row.backward_seconds;
   }

@@ -21,6 +21,7 @@ struct StageRow {
   double backward_seconds = 0;
   int64_t sent_bytes = 0;  // per microbatch, to other stages
   int64_t peak_bytes = 0;  // of its rank
+  int64_t live_bytes = 0;  // of its rank: the largest sum of what is live at once; no layout is smaller
 };
 
 struct Report {

@@ -36,7 +36,7 @@ std::string ReportText(const Report& report) {
   if (report.bound_ratio > 0) {
     absl::StrAppendFormat(&out, "slowest stage over bound  %.3f (modelled)\n", report.bound_ratio);
   }
-  absl::StrAppendFormat(&out, "peak memory               %sB (modelled)\n", Short(report.peak_bytes));
+  absl::StrAppendFormat(&out, "peak memory               %sB (planned)\n", Short(report.peak_bytes));
   return out;
 }
 

@@ -53,6 +53,7 @@ void Fill(Module& module) {
   module.memory.resize(2);
   module.memory[0].arena_bytes = 1000;
   module.memory[1].arena_bytes = 3000;
+  module.memory[1].lower_bound = 2900;
   module.notes = {"2 ranks (--stages)"};
 }
 
@@ -97,6 +98,8 @@ TEST_F(ReportTest, JsonHoldsTheContract) {
   EXPECT_NEAR(out["bubble_ratio"], 1.0 / 3, 1e-12);
   EXPECT_EQ(out["step_time_s"], 9);
   EXPECT_EQ(out["peak_bytes"], 3000);
+  EXPECT_EQ(out["stages"][1]["peak_bytes"], 3000);
+  EXPECT_EQ(out["stages"][1]["live_bytes"], 2900);
   EXPECT_TRUE(out.contains("bound_ratio"));
 }
 
