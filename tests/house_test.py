@@ -63,7 +63,7 @@ def room_of(path):
 def sources():
     for top in ("compiler", "passes", "runtime", "tools", "samples", "tests"):
         for path in sorted((ROOT / top).rglob("*")):
-            if path.suffix in (".cc", ".h", ".cu", ".cuh", ".py", ".sh"):
+            if path.suffix in (".cc", ".h", ".cu", ".cuh", ".py", ".sh", ".js", ".css", ".html"):
                 yield path.relative_to(ROOT).as_posix()
 
 

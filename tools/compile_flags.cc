@@ -209,6 +209,17 @@ bool CompileFlags::RecomputeEverywhere() {
   return true;
 }
 
+void CompileFlags::UseSchedule(absl::string_view name, const Module& other) {
+  const ScheduleShape& shape = other.schedule.shape;
+  mode_ = other.mode == Mode::kTrain ? "train" : "infer";
+  schedule_ = std::string(name);
+  stages_ = shape.ranks;
+  microbatches_ = shape.microbatches;
+  int& virtual_stages = context_.options.virtual_stages;
+  const ScheduleInfo* info = FindSchedule(name);
+  if (virtual_stages > 0 && info && !info->generate(shape).ok()) virtual_stages = 0;
+}
+
 absl::StatusOr<int64_t> CompileFlags::Resolve() {
   CompileOptions& options = context_.options;
   options.seed = seed_;

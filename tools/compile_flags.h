@@ -23,6 +23,9 @@ class CompileFlags {
   absl::StatusOr<std::unique_ptr<Module>> Import();
   // Whether another Import could come with less memory: --recompute was left open. Then every stage recomputes.
   bool RecomputeEverywhere();
+  // Before Import: another schedule, by name, in the mode and with the ranks and microbatches of `other`, and the stages a
+  // rank that were asked for, where that schedule can have as many.
+  void UseSchedule(absl::string_view name, const Module& other);
   // Valid after Import.
   const PassContext& context() const { return context_; }
   const std::string& model() const { return model_; }

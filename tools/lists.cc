@@ -13,7 +13,7 @@
 #include "compiler/schedule/schedule.h"
 #include "passes/gradients/gradient.h"
 #include "passes/pass.h"
-#include "tools/support/values.h"
+#include "runtime/base/format_size.h"
 
 namespace pipec {
 namespace {

@@ -11,7 +11,9 @@
 #include "compiler/report/report.h"
 #include "passes/pass_manager.h"
 #include "runtime/base/atomic_file.h"
+#include "runtime/base/file_reader.h"
 #include "runtime/base/status.h"
+#include "tools/compare_schedules.h"
 #include "tools/compile_flags.h"
 #include "tools/lists.h"
 #include "tools/support/flags.h"
@@ -24,8 +26,8 @@ namespace {
 struct PipecFlags {
   CompileFlags compile;
   std::string output, parameters;
-  std::string schedule_file, onnx_directory, trace_file, report_file, print_level, print_after;
-  std::vector<std::string> disabled;
+  std::string schedule_file, onnx_directory, trace_file, report_file, measured_file, print_level, print_after;
+  std::vector<std::string> disabled, compared;
   bool dry_run = false, json = false, timing = false;
   bool list_ops = false, list_schedules = false, list_passes = false, list_devices = false;
 
@@ -55,6 +57,19 @@ void AddFlags(FlagTable& table, PipecFlags& flags) {
                "none");
   table.String("trace", "FILE.json", &flags.trace_file, "the modelled timeline as a Chrome trace", "none");
   table.String("report", "FILE.html", &flags.report_file, "one more copy of the plan's report.html", "none");
+  table.List("compare", "NAME,...", &flags.compared, "show these schedules in the report too");
+  table.String("measured", "TRACE", &flags.measured_file,
+               "show a step that was measured (piperun --trace) in the report too", "none");
+  table.Check([&flags]() -> absl::Status {
+    for (const std::string& name : flags.compared) {
+      if (FindSchedule(name)) continue;
+      std::vector<absl::string_view> names;
+      for (const ScheduleInfo& info : AllSchedules()) names.push_back(info.name);
+      return absl::InvalidArgumentError(
+          absl::StrCat("--compare: '", name, "' is not known; valid are ", absl::StrJoin(names, ", ")));
+    }
+    return absl::OkStatus();
+  });
   table.Group("Look inside");
   table.Choice("print", &flags.print_level, {"model", "training", "staged", "scheduled", "planned"},
                "print the module at the end of this level instead of the report", "none");
@@ -141,6 +156,17 @@ std::string DefaultOutput(const std::string& model) {
   return std::filesystem::path(model).filename().replace_extension(".plan").string();
 }
 
+absl::StatusOr<std::optional<StepPicture>> ReadMeasured(const std::string& path, const Module& module) {
+  if (path.empty()) return std::nullopt;
+  ASSIGN_OR_RETURN(FileReader file, FileReader::Open(path));
+  std::string trace;
+  RETURN_IF_ERROR(file.Read(0, file.bytes(), [&trace](absl::string_view piece) {
+    absl::StrAppend(&trace, piece);
+    return absl::OkStatus();
+  }));
+  return MeasuredStep(trace, path, module);
+}
+
 absl::Status Compile(PipecFlags& flags) {
   flags.compile.allow_missing_weights = flags.dry_run;
   std::string directory = flags.output.empty() ? DefaultOutput(flags.compile.model()) : flags.output;
@@ -156,6 +182,7 @@ absl::Status Compile(PipecFlags& flags) {
       return absl::InvalidArgumentError(absl::StrCat(flag, "=", *path, " is the model"));
   }
   const bool replaces = std::filesystem::exists(directory);
+  const CompileFlags as_given = flags.compile;
   ASSIGN_OR_RETURN(std::unique_ptr<Module> module, flags.compile.Import());
   absl::Status lowered = Lower(flags, *module, flags.json ? std::cerr : std::cout);
   if (absl::IsResourceExhausted(lowered) && flags.compile.RecomputeEverywhere()) {
@@ -172,7 +199,9 @@ absl::Status Compile(PipecFlags& flags) {
                      ", of which there is no plan; --print=", Name(module->level), " prints it"));
   }
   const Report report = MakeReport(*module, flags.compile.context().options.cluster);
-  const std::string html = ReportHtml(*module, report);
+  ASSIGN_OR_RETURN(const std::optional<StepPicture> measured, ReadMeasured(flags.measured_file, *module));
+  const std::string html =
+      ReportHtml(*module, report, CompareSchedules(as_given, flags.compared, *module), measured);
   if (!flags.schedule_file.empty())
     RETURN_IF_ERROR(WriteFileAtomically(flags.schedule_file, ToCsv(module->schedule)));
   if (!flags.onnx_directory.empty()) RETURN_IF_ERROR(WriteOnnx(*module, flags.onnx_directory));

@@ -17,7 +17,7 @@
 #include "runtime/transport/local/local_transport.h"
 #include "tools/run_flags.h"
 #include "tools/run_progress.h"
-#include "tools/support/values.h"
+#include "runtime/base/format_size.h"
 
 namespace pipec {
 namespace {

@@ -9,6 +9,7 @@ std::string ReportJson(const Report& report) {
   out["model"] = report.model;
   out["mode"] = report.mode == Mode::kTrain ? "train" : "infer";
   out["schedule"] = report.schedule;
+  if (!report.optimizer.empty()) out["optimizer"] = report.optimizer;
   out["precision"] = Name(report.precision);
   out["device"] = report.device;
   out["ranks"] = report.shape.ranks;
@@ -25,6 +26,7 @@ std::string ReportJson(const Report& report) {
                              {"flop", row.flop},
                              {"forward_s", row.forward_seconds},
                              {"backward_s", row.backward_seconds},
+                             {"messages_s", row.message_seconds},
                              {"sent_bytes", row.sent_bytes},
                              {"peak_bytes", row.peak_bytes},
                              {"live_bytes", row.live_bytes}});
@@ -32,7 +34,9 @@ std::string ReportJson(const Report& report) {
   out["bubble_ratio"] = report.bubble_ratio;
   out["step_time_s"] = report.step_seconds;
   out["bound_ratio"] = report.bound_ratio;
+  out["bound_s"] = report.bound_seconds;
   out["peak_bytes"] = report.peak_bytes;
+  out["memory_limit"] = report.memory_limit;
   out["notes"] = report.notes;
   return out.dump(2) + "\n";
 }

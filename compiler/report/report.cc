@@ -15,7 +15,9 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
   report.schedule = module.schedule.name;
   report.mode = module.mode;
   report.precision = module.precision;
+  if (module.mode == Mode::kTrain) report.optimizer = module.training.optimizer;
   report.device = cluster.device.name;
+  report.memory_limit = cluster.memory_limit;
   report.shape = module.schedule.shape;
   report.batch = module.microbatch_size * report.shape.microbatches * module.replicas;
   report.notes = module.notes;
@@ -55,13 +57,16 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
       report.stages[message.from_stage].sent_bytes += value->type.bytes();
       for (int stage : {message.from_stage, message.to_stage}) {
         if (!counted.insert({stage, value}).second) continue;
-        loads[module.stages[stage].rank] += MessageSeconds(value->type.bytes(), cluster.link);
+        const double seconds = MessageSeconds(value->type.bytes(), cluster.link);
+        report.stages[stage].message_seconds += seconds;
+        loads[module.stages[stage].rank] += seconds;
       }
     }
   }
   report.bubble_ratio = module.simulation.bubble_ratio;
   report.step_seconds = module.simulation.makespan;
   if (module.partition_bound > 0) {
+    report.bound_seconds = module.partition_bound;
     report.bound_ratio = *std::max_element(loads.begin(), loads.end()) / module.partition_bound;
   }
   return report;

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/cost/cluster.h"
 #include "compiler/ir/module.h"
+#include "compiler/report/step_picture.h"
 
 namespace pipec {
 
@@ -19,9 +21,10 @@ struct StageRow {
   double flop = 0;             // per microbatch, forward and backward
   double forward_seconds = 0;  // per microbatch
   double backward_seconds = 0;
-  int64_t sent_bytes = 0;  // per microbatch, to other stages
-  int64_t peak_bytes = 0;  // of its rank
-  int64_t live_bytes = 0;  // of its rank: the largest sum of what is live at once; no layout is smaller
+  double message_seconds = 0;  // of what it sends and receives, each tensor once, per microbatch
+  int64_t sent_bytes = 0;      // per microbatch, to other stages
+  int64_t peak_bytes = 0;      // of its rank
+  int64_t live_bytes = 0;      // of its rank: the largest sum of what is live at once; no layout is smaller
 };
 
 struct Report {
@@ -29,6 +32,7 @@ struct Report {
   std::string schedule;
   Mode mode = Mode::kTrain;
   DType precision = DType::kFloat32;  // what is computed in
+  std::string optimizer;              // "" in mode infer
   std::string device;                 // whose rates the times are modelled with
   ScheduleShape shape;
   int64_t batch = 0;  // samples per step
@@ -38,7 +42,9 @@ struct Report {
   // The slowest stage, its messages counted, over the partitioner's lower bound; with several stages a rank the
   // slowest rank. 0: no bound.
   double bound_ratio = 0;
-  int64_t peak_bytes = 0;  // of the rank that needs most
+  double bound_seconds = 0;
+  int64_t peak_bytes = 0;    // of the rank that needs most
+  int64_t memory_limit = 0;  // of a device
   std::vector<std::string> notes;
 };
 
@@ -54,7 +60,17 @@ std::string ReportJson(const Report& report);
 // of its own.
 std::string ModelledTrace(const Module& module);
 
-// One page without references to anything outside it: the timeline of a step, bubbles visible, and the table.
-std::string ReportHtml(const Module& module, const Report& report);
+// A schedule beside the plan's own.
+struct ComparedStep {
+  std::string schedule;
+  std::optional<StepPicture> step;
+  std::string refusal;  // why there is no step
+};
+
+// One page without references to anything outside it: figures, the timeline of a step, under it the measured one and those of
+// other schedules, on one scale; memory over time; stage loads.
+std::string ReportHtml(const Module& module, const Report& report,
+                       const std::vector<ComparedStep>& compared = {},
+                       const std::optional<StepPicture>& measured = std::nullopt);
 
 }  // namespace pipec

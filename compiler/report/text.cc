@@ -1,6 +1,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/report/report.h"
+#include "runtime/base/format_size.h"
 
 namespace pipec {
 namespace {
@@ -24,19 +25,19 @@ std::string ReportText(const Report& report) {
                         report.model, report.shape.ranks, report.shape.virtual_stages, report.schedule,
                         report.shape.microbatches, report.batch, report.device);
   absl::StrAppend(&out,
-                  "stage  rank  nodes  parameters     FLOP  forward ms  backward ms  sent MB  peak memory\n");
+                  "stage  rank  nodes  parameters     FLOP  forward ms  backward ms       sent  peak memory\n");
   for (const StageRow& row : report.stages) {
-    absl::StrAppendFormat(&out, "%5d %5d %6d %11s %8s %11.3f %12.3f %8.3f %11sB\n", row.stage, row.rank,
+    absl::StrAppendFormat(&out, "%5d %5d %6d %11s %8s %11.3f %12.3f %10s %12s\n", row.stage, row.rank,
                           row.nodes, Short(row.parameters), Short(row.flop), row.forward_seconds * 1e3,
-                          row.backward_seconds * 1e3, row.sent_bytes * 1e-6, Short(row.peak_bytes));
+                          row.backward_seconds * 1e3, FormatSize(row.sent_bytes), FormatSize(row.peak_bytes));
   }
-  absl::StrAppend(&out, "(FLOP, times and sent MB per microbatch; peak memory is the rank's)\n\n");
+  absl::StrAppend(&out, "(FLOP, times and what is sent per microbatch; peak memory is the rank's)\n\n");
   absl::StrAppendFormat(&out, "bubble ratio              %.1f %% (modelled)\n", report.bubble_ratio * 100);
   absl::StrAppendFormat(&out, "step time                 %.3f ms (modelled)\n", report.step_seconds * 1e3);
   if (report.bound_ratio > 0) {
     absl::StrAppendFormat(&out, "slowest stage over bound  %.3f (modelled)\n", report.bound_ratio);
   }
-  absl::StrAppendFormat(&out, "peak memory               %sB (planned)\n", Short(report.peak_bytes));
+  absl::StrAppendFormat(&out, "peak memory               %s (planned)\n", FormatSize(report.peak_bytes));
   return out;
 }
 

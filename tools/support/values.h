@@ -9,11 +9,8 @@
 
 namespace pipec {
 
-// "8TB" (powers of 1000), "512MiB" (powers of 1024), "1000": bytes. InvalidArgument names the units there
+// "8TB", "64kB" or "64KB" (powers of 1000), "512MiB" (powers of 1024), "1000": bytes. InvalidArgument names the units there
 // are.
 absl::StatusOr<int64_t> ParseSize(absl::string_view text);
-
-// The inverse for people: "1.50 GB".
-std::string FormatSize(int64_t bytes);
 
 }  // namespace pipec

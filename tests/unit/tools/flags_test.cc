@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/base/format_size.h"
 #include "tools/support/values.h"
 
 namespace pipec {
@@ -99,9 +100,14 @@ TEST(Values, Sizes) {
   EXPECT_EQ(ParseSize("8TB").value(), 8000000000000);
   EXPECT_EQ(ParseSize("1.5KiB").value(), 1536);
   EXPECT_EQ(ParseSize("1000").value(), 1000);
-  for (const char* bad : {"", "GB", "3XB", "-1", "1GBs", "99999999PB"})
+  EXPECT_EQ(ParseSize("64kB").value(), 64000);
+  EXPECT_EQ(ParseSize("64KB").value(), 64000);
+  EXPECT_EQ(ParseSize("2KiB").value(), 2048);
+  for (const char* bad : {"", "GB", "3XB", "-1", "1GBs", "1gB", "99999999PB"})
     EXPECT_FALSE(ParseSize(bad).ok()) << bad;
   EXPECT_EQ(FormatSize(512), "512 B");
+  EXPECT_EQ(FormatSize(1500), "1.5 kB");
+  EXPECT_EQ(FormatSize(999600), "1 MB");
   EXPECT_EQ(FormatSize(1500000000), "1.5 GB");
 }
 

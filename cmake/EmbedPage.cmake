@@ -1,0 +1,17 @@
+# cmake -D FOLDER=compiler/report/page -D OUT=page.cc -P EmbedPage.cmake: page.html with page.css and the scripts in place of
+# its marks, as the contents of kReportPage. The scripts share one scope; they only declare, and main.js, the last, begins.
+cmake_minimum_required(VERSION 3.25)
+file(READ ${FOLDER}/page.html page)
+file(READ ${FOLDER}/page.css style)
+file(GLOB scripts ${FOLDER}/*.js)
+list(SORT scripts)
+list(REMOVE_ITEM scripts ${FOLDER}/main.js)
+set(script "(() => {\n'use strict';\n")
+foreach(path ${scripts} ${FOLDER}/main.js)
+  file(READ ${path} text)
+  string(APPEND script "${text}")
+endforeach()
+string(APPEND script "})();\n")
+string(REPLACE "@STYLE@" "${style}" page "${page}")
+string(REPLACE "@SCRIPT@" "${script}" page "${page}")
+file(WRITE ${OUT} "// Made from ${FOLDER}.\n#include \"compiler/report/page.h\"\n\nnamespace pipec {\nconst char kReportPage[] = R\"page(${page})page\";\n}  // namespace pipec\n")

@@ -1,0 +1,39 @@
+// What was planned, and its figures.
+
+const tag = how => html('span', {class: `tag ${how}`}, how);
+
+// One figure under its name, marked modelled or measured.
+function figure(name, value, how, more) {
+  return html('div', {class: 'figure'}, html('dt', {}, name, ' ', tag(how)),
+              html('dd', {}, html('b', {}, value), more ? html('span', {}, more) : null));
+}
+
+function headerOf({report, step}) {
+  const facts = [['schedule', report.schedule], ['ranks (P)', report.ranks], ['stages a rank (V)', report.virtual_stages],
+                 ['microbatches (M)', report.microbatches], ['batch', report.batch], ['optimizer', report.optimizer],
+                 ['precision', report.precision], ['planned for', report.device], ['mode', report.mode]];
+  const figures = [
+    figure('step time', formatTime(report.step_time_s * 1e9), report.times, 'without the update'),
+    figure('bubble ratio', formatPercent(report.bubble_ratio), report.times, 'idle share of all ranks'),
+    figure('slowest stage over bound', report.bound_ratio > 0 ? report.bound_ratio.toFixed(3) : '–', report.times, '1: no other cut could be faster'),
+    figure('peak memory', formatBytes(report.peak_bytes), 'planned', 'of the rank that needs most'),
+  ];
+  return html('header', {}, html('p', {class: 'eyebrow'}, 'pipec report'), html('h1', {}, report.model),
+              html('dl', {class: 'facts'}, ...facts.filter(([, value]) => value !== undefined).map(([name, value]) =>
+                html('div', {'data-fact': name}, html('dt', {}, name), html('dd', {}, String(value))))),
+              html('dl', {class: 'figures'}, ...figures));
+}
+
+function stageTable(report) {
+  const number = text => ({text: String(text)});
+  const rows = report.stages.map(row => [
+    row.stage, row.rank, row.nodes, formatCount(row.parameters), formatFlop(row.flop), formatTime(row.forward_s * 1e9),
+    formatTime(row.backward_s * 1e9), formatBytes(row.sent_bytes), formatBytes(row.peak_bytes)].map(number));
+  return section('stages', 'Stages', `Times are ${report.times}; bytes and counts are exact. Work, times and sent bytes are per ` +
+                 'microbatch; peak memory is the rank’s.',
+                 table('stages', ['stage', 'rank', 'nodes', 'parameters', 'work', 'forward', 'backward', 'sent', 'peak memory'], rows));
+}
+
+function listSection(id, title, note, lines) {
+  return lines && lines.length ? section(id, title, note, html('ul', {class: 'list'}, ...lines.map(text => html('li', {}, text)))) : null;
+}

@@ -1,0 +1,75 @@
+// The timelines of the page: the plan's own step, the measured one under it, other schedules beside it.
+
+// What the colours mean, of the kinds and shades that these steps have.
+function timelineKey(steps) {
+  const shades = new Map();  // kind -> classes, dark to light
+  for (const action of steps.flatMap(step => step.lists.flat())) {
+    const kind = isCompute(action.kind) ? action.kind : 'once';
+    if (!shades.has(kind)) shades.set(kind, new Set());
+    shades.get(kind).add(action.style);
+  }
+  const share = name => Number(name.split('-')[1] || 0);
+  const names = {...KIND_NAMES, once: 'norm, update'};
+  const key = html('p', {class: 'key'});
+  for (const kind of ['F', 'B', 'I', 'W', 'once'].filter(k => shades.has(k))) {
+    const swatches = [...shades.get(kind)].sort((a, b) => share(a) - share(b)).map(style => html('i', {class: style, 'aria-hidden': 'true'}));
+    key.append(html('span', {'data-kind': kind}, ...swatches, kind === 'once' ? names[kind] : `${kind} ${names[kind]}`));
+  }
+  if (steps.some(step => step.virtual_stages > 1)) key.append(html('span', {class: 'shades'}, 'lighter: later stages of a rank'));
+  key.append(swatch('idle', 'bubble'));
+  if (shades.has('F') && shades.size > 1)
+    key.append(swatch('phase warm-up', 'warm-up'), swatch('phase steady', 'steady'), swatch('phase cool-down', 'cool-down'));
+  return key;
+}
+
+function toolbar(view, options) {
+  const button = (text, label, act) => html('button', {type: 'button', 'aria-label': label, title: label, onclick: act}, text);
+  const messages = button('messages', 'draw all messages (M)', () => options.toggleMessages());
+  options.showState = () => messages.setAttribute('aria-pressed', String(options.messages));
+  options.showState();
+  const zoom = html('output', {class: 'zoom', 'aria-label': 'zoom'}, '1×');
+  view.onChange(() => { zoom.textContent = `${digits(view.zoom, view.zoom < 9.95 ? 2 : 3)}×`; });
+  return html('div', {class: 'tools', role: 'toolbar', 'aria-label': 'timelines'}, button('−', 'zoom out (−)', () => view.zoomBy(1 / 1.5)),
+              zoom, button('+', 'zoom in (+)', () => view.zoomBy(1.5)), button('fit', 'show the whole step (0)', () => view.fit()), messages);
+}
+
+// Figures over a timeline.
+function caption(step, own) {
+  const than = (value, of) => own && own !== step && of > 0 ? ` (${value >= of ? '+' : '−'}${Math.abs((value / of - 1) * 100).toFixed(1)} %)` : '';
+  return html('p', {class: 'caption'}, html('b', {}, step.schedule), ` ${step.ranks} × ${plural(step.virtual_stages, 'stage')}, step `,
+              html('b', {}, formatTime(step.length)), than(step.length, own && own.length), `, bubble ${formatPercent(step.bubble_ratio)}`,
+              step.peak_bytes > 0 ? `, peak memory ${formatBytes(step.peak_bytes)}${than(step.peak_bytes, own && own.peak_bytes)}` : '',
+              ' ', tag(step.times));
+}
+
+function measuredSection(step, own, timeline) {
+  const ratio = step.length / own.length;
+  const figures = html('dl', {class: 'figures'}, figure('step time', formatTime(step.length), 'measured', `step ${step.step} of the trace: the median`),
+                       figure('measured over modelled', `${ratio.toFixed(3)}`, 'measured'),
+                       figure('bubble ratio', formatPercent(step.bubble_ratio), 'measured', `modelled ${formatPercent(own.bubble_ratio)}`));
+  const rows = step.rank_of_stage.map((rank, stage) => {
+    const row = [stage, rank];
+    for (const kinds of ['F', 'BIW']) {
+      const modelled = own.meanTime(stage, kinds), measured = step.meanTime(stage, kinds);
+      row.push(formatTime(modelled), formatTime(measured), modelled > 0 ? (measured / modelled).toFixed(3) : '–');
+    }
+    return row.map(value => ({text: String(value)}));
+  });
+  const head = ['stage', 'rank', 'forward, modelled', 'measured', 'ratio', 'backward, modelled', 'measured', 'ratio'];
+  return section('measured', 'Measured', 'The same plan as it ran, on the scale of the modelled step. The update is in the measured ' +
+                 'step time and not in the modelled one. Stage times are means over the microbatches.', figures, timeline.host,
+                 table('measured and modelled stage times', head, rows));
+}
+
+function compareSection(steps, refused, own, timelineOf) {
+  const percent = (value, of) => `${value >= of ? '+' : '−'}${Math.abs((value / of - 1) * 100).toFixed(1)} %`;
+  const rows = [own, ...steps].map(step => [
+    {text: step.schedule, attributes: {class: 'left'}}, {text: String(step.virtual_stages)}, {text: formatTime(step.length)},
+    {text: step === own ? 'this plan' : percent(step.length, own.length)}, {text: formatPercent(step.bubble_ratio)},
+    {text: formatBytes(step.peak_bytes)}, {text: step === own ? 'this plan' : percent(step.peak_bytes, own.peak_bytes)}]);
+  for (const {schedule, refusal} of refused)
+    rows.push([{text: schedule, attributes: {class: 'left'}}, {text: refusal, attributes: {class: 'left', colspan: 6}}]);
+  return section('compare', 'Other schedules', 'The same model, ranks and microbatches, cut anew for each schedule; all times modelled, ' +
+                 'all on one scale.', table('schedules', ['schedule', 'V', 'step time', 'against the plan', 'bubble ratio', 'peak memory', 'against the plan'], rows),
+                 ...steps.flatMap(step => [caption(step, own), timelineOf(step).host]));
+}
