@@ -66,6 +66,7 @@ ordered_json ToJson(const StepPicture& picture) {
                       {"rank_of_stage", picture.rank_of_stage},
                       {"step_time_s", picture.step_seconds},
                       {"bubble_ratio", picture.bubble_ratio},
+                      {"recomputing_stages", picture.recomputing_stages},
                       {"peak_bytes", picture.peak_bytes}};
   ordered_json actions = ordered_json::array(), links = actions, messages = actions, memory = actions;
   for (const auto& list : picture.ranks) actions.push_back(ToJson(list));

@@ -17,39 +17,43 @@ using nlohmann::json;
 
 struct Event {
   std::string kind;
-  int64_t step = 0;
-  int rank = 0, stage = -1, microbatch = -1;
+  int step = 0, rank = 0, stage = -1, microbatch = -1;
   int from_stage = -1, to_stage = -1;  // of a message
   double start = 0, end = 0;           // seconds
 };
 
-bool IsIntegerOf(const json& object, const char* key) {
-  return object.contains(key) && object[key].is_number_integer();
+bool ReadInt(const json& object, const char* key, int* value) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_integer()) return false;
+  const int64_t number = *found;
+  *value = static_cast<int>(number);
+  return *value == number;
+}
+
+// Microseconds, as seconds.
+bool ReadTime(const json& object, const char* key, double* seconds) {
+  constexpr double kMost = 1e15;  // thirty years
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) return false;
+  *seconds = found->get<double>() * 1e-6;
+  return *seconds >= 0 && *seconds <= kMost * 1e-6;
 }
 
 // False if it is none of piperun's slices.
 bool ReadEvent(const json& entry, Event* event) {
   if (!entry.is_object() || !entry.contains("args") || !entry["args"].is_object()) return false;
   const json& args = entry["args"];
-  for (const char* key : {"step", "stage", "microbatch"}) {
-    if (!IsIntegerOf(args, key)) return false;
+  double duration = 0;
+  if (!ReadInt(args, "step", &event->step) || !ReadInt(args, "stage", &event->stage) ||
+      !ReadInt(args, "microbatch", &event->microbatch) || !ReadInt(entry, "pid", &event->rank) ||
+      !ReadTime(entry, "ts", &event->start) || !ReadTime(entry, "dur", &duration) || !entry.contains("cat") ||
+      !entry["cat"].is_string()) {
+    return false;
   }
-  if (!entry.contains("cat") || !entry["cat"].is_string()) return false;
-  for (const char* key : {"ts", "dur"}) {
-    if (!entry.contains(key) || !entry[key].is_number()) return false;
-  }
-  if (!IsIntegerOf(entry, "pid")) return false;
   event->kind = entry["cat"];
-  event->step = args["step"];
-  event->rank = entry["pid"];
-  event->stage = args["stage"];
-  event->microbatch = args["microbatch"];
-  if (IsIntegerOf(args, "from_stage") && IsIntegerOf(args, "to_stage")) {
-    event->from_stage = args["from_stage"];
-    event->to_stage = args["to_stage"];
-  }
-  event->start = entry["ts"].get<double>() * 1e-6;
-  event->end = event->start + entry["dur"].get<double>() * 1e-6;
+  event->end = event->start + duration;
+  if (args.contains("from_stage"))
+    return ReadInt(args, "from_stage", &event->from_stage) && ReadInt(args, "to_stage", &event->to_stage);
   return true;
 }
 
@@ -136,7 +140,7 @@ absl::StatusOr<StepPicture> MeasuredStep(absl::string_view trace, absl::string_v
     return absl::InvalidArgumentError(
         absl::StrCat("--measured=", path, " is no Chrome trace; piperun --trace writes one"));
   }
-  std::map<int64_t, std::vector<Event>> steps;
+  std::map<int, std::vector<Event>> steps;
   for (const json& entry : document["traceEvents"]) {
     Event event;
     if (ReadEvent(entry, &event)) steps[event.step].push_back(event);
@@ -147,7 +151,7 @@ absl::StatusOr<StepPicture> MeasuredStep(absl::string_view trace, absl::string_v
   }
   struct Length {
     double seconds;
-    int64_t step;
+    int step;
     double begin;
   };
   std::vector<Length> lengths;

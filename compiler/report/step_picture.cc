@@ -10,7 +10,10 @@ StepPicture ModelledStep(const Module& module) {
   StepPicture picture;
   picture.schedule = module.schedule.name;
   picture.shape = module.schedule.shape;
-  for (const Stage& stage : module.stages) picture.rank_of_stage.push_back(stage.rank);
+  for (const Stage& stage : module.stages) {
+    picture.rank_of_stage.push_back(stage.rank);
+    picture.recomputing_stages += stage.recompute;
+  }
   picture.step_seconds = module.simulation.makespan;
   picture.bubble_ratio = module.simulation.bubble_ratio;
   for (const RankMemory& memory : module.memory)

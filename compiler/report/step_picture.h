@@ -30,7 +30,7 @@ struct PictureMessage {
 struct StepPicture {
   std::string schedule;
   bool measured = false;  // else modelled
-  int64_t step = 0;       // measured: which step of the run
+  int step = 0;           // measured: which step of the run
   ScheduleShape shape;
   std::vector<int> rank_of_stage;
   // Per rank, by start, seconds from the step's begin: F, B, I, W and what happens once a step; no messages. Modelled,
@@ -40,6 +40,7 @@ struct StepPicture {
   std::vector<PictureMessage> messages;  // by sender's rank and time
   double step_seconds = 0;
   double bubble_ratio = 0;
+  int recomputing_stages = 0;
   int64_t peak_bytes = 0;           // of the rank that needs most; 0 if measured
   std::vector<MemoryCurve> memory;  // one a rank; none if measured
 };

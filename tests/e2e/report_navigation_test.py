@@ -89,6 +89,8 @@ class Navigation(PageCase):
             self.assertAlmostEqual(float(start), pixels(self.planned[f"{sender}F3"][5]), delta=1.5)
             self.assertAlmostEqual(float(finish), pixels(self.planned[f"{receiver}F3"][4]), delta=1.5)
         self.assertEqual(self.elements(".timeline .message"), 2)
+        told_at, drawn_at = self.box("#card"), self.box(TIMELINE)
+        self.assertGreaterEqual(told_at["y"], drawn_at["y"] + drawn_at["height"], "the card hides the messages that it tells of")
         self.assertEqual(self.elements(".timeline .same"), 7, "the rest of the microbatch is marked: 4 forward, 4 backward")
         self.hover("2B5")
         self.assertIn("message from stage 3 (rank 3) to stage 2 (rank 2), microbatch 5: 128 B", self.text("#card"))

@@ -39,7 +39,7 @@ class Navigator {
     this.card.hidden = !action;
     if (!action) return;
     this.card.replaceChildren(...describe(action, timeline.step, this.twins(timeline, action)));
-    this.place(timeline.boxOf(action));
+    this.place(timeline, timeline.boxOf(action));
   }
 
   // The same action where it was measured, or modelled.
@@ -48,11 +48,14 @@ class Navigator {
         .map(other => other.step.byName.get(action.name)).filter(twin => twin).map(twin => ({twin, measured: !timeline.step.measured}));
   }
 
-  // Below the action, or above it where there is no room; always within the window.
-  place({left, right, top, bottom}) {
-    const {offsetWidth, offsetHeight} = this.card;
-    const x = Math.min(Math.max(8, (left + right) / 2 - offsetWidth / 2), innerWidth - offsetWidth - 8);
-    const y = bottom + 10 + offsetHeight <= innerHeight ? bottom + 10 : Math.max(8, top - 10 - offsetHeight);
+  // Below the timeline, so that it hides no message, or above it; where neither has room, at the end of the window that is
+  // farther from the action.
+  place(timeline, {left, right, top, bottom}) {
+    const {offsetWidth, offsetHeight} = this.card, box = timeline.picture.getBoundingClientRect();
+    const x = Math.max(8, Math.min((left + right) / 2 - offsetWidth / 2, document.documentElement.clientWidth - offsetWidth - 8));
+    const fits = y => y >= 8 && y + offsetHeight <= innerHeight - 8;
+    const far = (top + bottom) / 2 < innerHeight / 2 ? innerHeight - offsetHeight - 8 : 8;
+    const y = [box.bottom + 4, box.top - offsetHeight - 8].find(fits) ?? far;
     this.card.style.transform = `translate(${Math.round(x)}px, ${Math.round(y)}px)`;
   }
 

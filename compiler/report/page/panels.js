@@ -38,6 +38,7 @@ function caption(step, own) {
   const than = (value, of) => own && own !== step && of > 0 ? ` (${value >= of ? '+' : '−'}${Math.abs((value / of - 1) * 100).toFixed(1)} %)` : '';
   return html('p', {class: 'caption'}, html('b', {}, step.schedule), ` ${step.ranks} × ${plural(step.virtual_stages, 'stage')}, step `,
               html('b', {}, formatTime(step.length)), than(step.length, own && own.length), `, bubble ${formatPercent(step.bubble_ratio)}`,
+              step.recomputing_stages > 0 ? `, ${plural(step.recomputing_stages, 'stage')} recomputed` : '',
               step.peak_bytes > 0 ? `, peak memory ${formatBytes(step.peak_bytes)}${than(step.peak_bytes, own && own.peak_bytes)}` : '',
               ' ', tag(step.times));
 }
@@ -64,7 +65,7 @@ function measuredSection(step, own, timeline) {
 function compareSection(steps, refused, own, timelineOf) {
   const percent = (value, of) => `${value >= of ? '+' : '−'}${Math.abs((value / of - 1) * 100).toFixed(1)} %`;
   const rows = [own, ...steps].map(step => [
-    {text: step.schedule, attributes: {class: 'left'}}, {text: String(step.virtual_stages)}, {text: formatTime(step.length)},
+    {text: step.schedule + (step.recomputing_stages > 0 ? ', recomputing' : ''), attributes: {class: 'left'}}, {text: String(step.virtual_stages)}, {text: formatTime(step.length)},
     {text: step === own ? 'this plan' : percent(step.length, own.length)}, {text: formatPercent(step.bubble_ratio)},
     {text: formatBytes(step.peak_bytes)}, {text: step === own ? 'this plan' : percent(step.peak_bytes, own.peak_bytes)}]);
   for (const {schedule, refusal} of refused)

@@ -11,6 +11,7 @@ class Timeline {
     this.options = options;  // messages: draw all
     this.row = ROW_HEIGHTS.find(([most]) => step.ranks <= most)[1];
     this.strip = this.row >= 20 ? 3 : 2;
+    this.label = this.row >= 20 ? 'label' : 'label dense';
     this.bar = this.row - this.strip - (this.row >= 20 ? 7 : 3);
     this.digits = String(step.microbatches - 1).length;
     this.layers = ['ground', 'bars', 'numbers', 'lines', 'marks'].map(name => svg('g', {class: name}));
@@ -46,12 +47,10 @@ class Timeline {
     const {scale, step} = this, y = this.top(rank);
     const end = scale.clamped(step.length);
     out.push(`<rect class="idle" data-rank="${rank}" x="${scale.left}" y="${y}" width="${(end - scale.left).toFixed(2)}" height="${this.bar}"/>`);
-    if (this.row >= 13) {
-      const text = scale.left > 40 ? `rank ${rank}` : rank;
-      const line = y + this.bar / 2 + 4;
-      out.push(`<text class="label" x="${scale.left - 8}" y="${line}" text-anchor="end">${text}</text>`,
-               `<text class="label" x="${scale.column}" y="${line}">${Math.round(step.idleShare(rank) * 100)}\u00a0%</text>`);
-    }
+    const text = scale.left > 40 ? `rank ${rank}` : rank;
+    const line = y + this.bar / 2 + 4;
+    out.push(`<text class="${this.label}" x="${scale.left - 8}" y="${line}" text-anchor="end">${text}</text>`,
+             `<text class="${this.label}" x="${scale.column}" y="${line}">${Math.round(step.idleShare(rank) * 100)}\u00a0%</text>`);
   }
 
   // Index of the first action that ends in the window or later; ends ascend.
