@@ -3,11 +3,11 @@
 //   before:  ordered actions            after:  rank 0: h@2  message 4096 bytes x 3 slots at 65536, ...
 //
 // What one program makes and uses up lives for some of its instructions. What several actions share has
-// slots, as many as microbatches are live at once (slots.h), but for what is made of parameters alone, which is
+// slots, as many as microbatches are live at once, and takes turns in them with what other stages share (slots.h), but for what is made of parameters alone, which is
 // computed once a step (once_a_step.h). Parameters, accumulators, optimizer state and
 // constants stay. All of it is one layout problem a rank (compiler/memory) over a time axis made of the
-// programs one after the other: what has slots is live in all of the compute part, what stays is live always,
-// and the update reuses what the compute part had.
+// programs one after the other, where a B that repeats its stage's I and W shares their time: what has slots is live in
+// all of the compute part, what stays is live always, and the update reuses what the compute part had.
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
@@ -34,10 +34,11 @@ struct TimeAxis {
 
 TimeAxis MakeTimeAxis(const std::vector<Program>& programs) {
   TimeAxis axis;
-  for (const Program& program : programs) {
+  for (int p = 0; p < programs.size(); ++p) {
     axis.start.push_back(axis.end);
-    axis.end += std::max<int64_t>(1, program.nodes.size());
-    if (IsCompute(program.kind)) axis.compute_end = axis.end;
+    if (RepeatsIAndW(programs, p)) continue;
+    axis.end += std::max<int64_t>(1, programs[p].nodes.size());
+    if (IsCompute(programs[p].kind)) axis.compute_end = axis.end;
   }
   return axis;
 }
@@ -85,7 +86,11 @@ BufferKind KindOf(const Storage& storage, const std::vector<Program>& programs) 
 std::set<ActionOf> ActionsOf(const Storage& storage, const std::vector<Program>& programs) {
   std::set<ActionOf> actions;
   for (const StorageAccess& access : storage.accesses) {
-    actions.insert({programs[access.program].kind, programs[access.program].stage, -1});
+    const Program& program = programs[access.program];
+    actions.insert({program.kind, program.stage, -1});
+    // Some microbatches run B instead.
+    if (program.kind == ActionKind::kI || program.kind == ActionKind::kW)
+      actions.insert({ActionKind::kB, program.stage, -1});
   }
   for (const Message* m : storage.received) {
     actions.insert({m->kind == MessageKind::kActivation ? ActionKind::kRecvF : ActionKind::kRecvB,
@@ -147,30 +152,42 @@ absl::StatusOr<RankMemory> PlanRank(const Module& module, int rank, RankPrograms
   RankMemory memory;
   memory.programs = std::move(programs.programs);
   const TimeAxis axis = MakeTimeAxis(memory.programs);
-  SlotAllocator slots(module, rank);
-  std::vector<MemoryItem> items;
+  std::vector<MemoryItem> items;  // of the buffers without slots, then of the pools of slots
+  std::vector<int> item_of, with_slots;
+  std::vector<SlotUser> users;
   for (const Storage& storage : storages) {
+    const int k = static_cast<int>(memory.buffers.size());
     Buffer buffer{storage.named->name(), KindOf(storage, memory.programs), storage.bytes};
-    MemoryItem item{0, axis.end};
     const bool once_a_step = OnceAStep(storage, memory.programs);
-    if (!storage.keeps && (storage.local() || once_a_step)) {
-      item = Lifetime(storage, axis, once_a_step);
-    } else if (!storage.keeps) {
-      item.upper = axis.compute_end;
-      if (!IsMadeOfWeights(storage, of_weights))
-        buffer.slot_class = slots.ClassOf(ActionsOf(storage, memory.programs));
-      if (buffer.slot_class >= 0) buffer.slots = slots.classes()[buffer.slot_class].slots;
+    const bool passing = !storage.keeps && (storage.local() || once_a_step);
+    if (!storage.keeps && !passing && !IsMadeOfWeights(storage, of_weights)) {
+      users.push_back({ActionsOf(storage, memory.programs), buffer.stride()});
+      with_slots.push_back(k);
+    } else {
+      MemoryItem item = {0, storage.keeps ? axis.end : axis.compute_end};
+      if (passing) item = Lifetime(storage, axis, once_a_step);
+      item.size = buffer.stride();
+      items.push_back(item);
     }
-    item.size = buffer.slots * buffer.stride();
-    for (const Value* value : storage.values)
-      memory.locations[value] = {static_cast<int>(memory.buffers.size()), 0};
+    item_of.push_back(static_cast<int>(items.size()) - 1);
+    for (const Value* value : storage.values) memory.locations[value] = {k, 0};
     memory.buffers.push_back(std::move(buffer));
-    items.push_back(item);
   }
-  memory.slot_classes = slots.classes();
+  SlotPlan slots = PlanSlots(module, rank, users);
+  for (size_t u = 0; u < users.size(); ++u) {
+    Buffer& buffer = memory.buffers[with_slots[u]];
+    const SlotPool& pool = slots.pools[slots.pool_of[u]];
+    buffer.slot_class = slots.class_of[u];
+    buffer.slots = pool.slots;
+    // Its slots are where those of the others in the pool are.
+    if (buffer.stride() != pool.stride) buffer.bytes = pool.stride;
+    item_of[with_slots[u]] = static_cast<int>(items.size()) + slots.pool_of[u];
+  }
+  for (const SlotPool& pool : slots.pools) items.push_back({0, axis.compute_end, pool.slots * pool.stride});
+  memory.slot_classes = std::move(slots.classes);
   const MemoryLayout layout = SolveLayout(items);
   RETURN_IF_ERROR(CheckLayout(items, layout));
-  for (int k = 0; k < items.size(); ++k) memory.buffers[k].offset = layout.offsets[k];
+  for (size_t k = 0; k < item_of.size(); ++k) memory.buffers[k].offset = layout.offsets[item_of[k]];
   memory.arena_bytes = layout.peak;
   memory.lower_bound = MemoryLowerBound(items);
   return memory;

@@ -27,6 +27,12 @@ absl::flat_hash_set<const Node*> AfterNorm(const Graph& graph) {
 
 }  // namespace
 
+bool RepeatsIAndW(const std::vector<Program>& programs, int program) {
+  return programs[program].kind == ActionKind::kB && program + 1 < static_cast<int>(programs.size()) &&
+         programs[program + 1].kind == ActionKind::kI &&
+         programs[program + 1].stage == programs[program].stage;
+}
+
 std::vector<RankPrograms> BuildPrograms(const Module& module) {
   const int stages = static_cast<int>(module.stages.size());
   const bool training = module.mode == Mode::kTrain;
@@ -61,6 +67,10 @@ std::vector<RankPrograms> BuildPrograms(const Module& module) {
     for (int s : own) programs.push_back({s, ActionKind::kF, std::move(f[s])});
     if (!training) continue;
     for (int s : own) {
+      if (runs.contains({s, ActionKind::kI})) {
+        b[s] = i[s];
+        b[s].insert(b[s].end(), w[s].begin(), w[s].end());
+      }
       if (runs.contains({s, ActionKind::kB})) programs.push_back({s, ActionKind::kB, std::move(b[s])});
       if (runs.contains({s, ActionKind::kI})) programs.push_back({s, ActionKind::kI, std::move(i[s])});
       if (runs.contains({s, ActionKind::kW})) programs.push_back({s, ActionKind::kW, std::move(w[s])});

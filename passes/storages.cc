@@ -19,8 +19,12 @@ class Builder {
     for (const Node* node : programs_.nodes) UniteNode(*node);
     AddMessages();
     AddFlags();
-    for (int p = 0; p < programs_.programs.size(); ++p) AddAccesses(p);
-    for (int p = 0; p < programs_.programs.size(); ++p) ReuseInPlace(p);
+    for (int p = 0; p < programs_.programs.size(); ++p) {
+      if (!RepeatsIAndW(programs_.programs, p)) AddAccesses(p);
+    }
+    for (int p = 0; p < programs_.programs.size(); ++p) {
+      if (!RepeatsIAndW(programs_.programs, p)) ReuseInPlace(p);
+    }
     std::vector<Storage> storages;
     for (int id = 0; id < parents_.size(); ++id) {
       if (parents_[id] == id) storages.push_back(std::move(storages_[id]));

@@ -21,7 +21,7 @@ struct Storage {
   std::vector<const Value*> values;      // in no particular order
   const Value* named = nullptr;          // the one of them after which the buffer is called
   int64_t bytes = 0;                     // of one microbatch: the largest of the values
-  std::vector<StorageAccess> accesses;   // by program, ascending
+  std::vector<StorageAccess> accesses;   // by program, ascending; none for a B that repeats its stage's I and W
   std::vector<const Message*> sent;      // to another rank
   std::vector<const Message*> received;  // from another rank
   bool keeps =

@@ -1,5 +1,8 @@
 #include <gmock/gmock.h>
 
+#include <map>
+#include <set>
+
 #include "small_models.h"
 
 namespace pipec {
@@ -120,6 +123,79 @@ TEST(PlanMemory, MessagesWithinARankShareABuffer) {
     }
   }
   for (const Action& action : module->schedule.ranks[0]) EXPECT_FALSE(IsMessage(action.kind));
+}
+
+std::set<std::string> Names(const RankMemory& memory, BufferKind kind) {
+  std::set<std::string> names;
+  for (const Buffer& buffer : memory.buffers) {
+    if (buffer.kind == kind) names.insert(buffer.name);
+  }
+  return names;
+}
+
+// Where some microbatches run B and others I and W, what these use up is no more kept than where all run I and W.
+TEST(PlanMemory, BIsIAndThenWInAStageThatRunsBoth) {
+  PassContext context = Context(1, 8, "dualpipe-v");
+  context.options.cut = {"y1"};
+  auto both = Planned(Chain(4), context);
+  std::set<ActionKind> kinds;
+  for (const Action& action : both->schedule.ranks[0]) kinds.insert(action.kind);
+  ASSERT_TRUE(kinds.contains(ActionKind::kB) && kinds.contains(ActionKind::kI));
+  context.options.schedule = "zb-v";
+  auto split = Planned(Chain(4), context);
+  const auto used_up = Names(both->memory[0], BufferKind::kTransient);
+  EXPECT_THAT(used_up, ::testing::IsSupersetOf(Names(split->memory[0], BufferKind::kTransient)));
+  EXPECT_TRUE(used_up.contains("h0.grad"));
+}
+
+int64_t SlotBytes(const RankMemory& memory) {
+  std::map<int64_t, int64_t> bytes;  // by offset
+  for (const Buffer& buffer : memory.buffers) {
+    if (buffer.slot_class >= 0) bytes[buffer.offset] = buffer.slots * buffer.stride();
+  }
+  int64_t sum = 0;
+  for (const auto& [offset, size] : bytes) sum += size;
+  return sum;
+}
+
+// The most bytes of what has slots that are live at once, counted action by action.
+int64_t LiveBytes(const Module& module, int rank) {
+  const RankMemory& memory = module.memory[rank];
+  const std::vector<Action>& actions = module.schedule.ranks[rank];
+  std::map<std::pair<int, int>, std::pair<int, int>> lives;  // of buffer and microbatch: positions
+  std::map<std::pair<ActionKind, int>, std::set<int>> touched;
+  for (const Program& program : memory.programs) {
+    for (const Node* node : program.nodes) {
+      for (const auto& values : {node->inputs(), node->outputs()}) {
+        for (const Value* value : values) {
+          if (value) touched[{program.kind, program.stage}].insert(memory.locations.at(value).buffer);
+        }
+      }
+    }
+  }
+  for (int p = 0; p < static_cast<int>(actions.size()); ++p) {
+    if (actions[p].microbatch < 0) continue;
+    for (const int b : touched[{actions[p].kind, actions[p].stage}]) {
+      if (memory.buffers[b].slot_class < 0) continue;
+      lives.try_emplace({b, actions[p].microbatch}, p, p).first->second.second = p;
+    }
+  }
+  std::vector<int64_t> live(actions.size(), 0);
+  for (const auto& [key, life] : lives) {
+    for (int p = life.first; p <= life.second; ++p) live[p] += memory.buffers[key.first].stride();
+  }
+  return *std::max_element(live.begin(), live.end());
+}
+
+// Two stages on a rank that are full at different times take turns: no more slots than are in use at once.
+TEST(PlanMemory, StagesOfARankShareTheirSlots) {
+  for (const char* schedule : {"interleaved", "zb-v", "v-half", "dualpipe-v"}) {
+    PassContext context = Context(1, 8, schedule);
+    context.options.cut = {"y3"};
+    auto module = Planned(Chain(8), context);
+    EXPECT_GE(SlotBytes(module->memory[0]), LiveBytes(*module, 0)) << schedule;
+    EXPECT_LE(SlotBytes(module->memory[0]), 1.1 * LiveBytes(*module, 0)) << schedule;
+  }
 }
 
 TEST(PlanMemory, TooLittleMemoryNamesTheRankAndWhatWouldDo) {
