@@ -17,4 +17,4 @@ sed -n '/^stage  rank/,/^peak memory/p' build/demo/pipec.txt
 echo
 cat build/demo/piperun.txt
 echo
-echo "modelled timeline: build/demo/gpt.plan/report.html; what happened: build/demo/trace.json (open in ui.perfetto.dev)"
+echo "planned, measured and compared: build/demo/report.html; every slice of the run: build/demo/trace.json (open in ui.perfetto.dev)"

@@ -16,3 +16,7 @@ pipec "$out/gpt.onnx" --stages=4 --schedule=1f1b --microbatches=8 -o "$out/gpt.p
 piperun "$out/gpt.plan" --data="$out/train.bin" --tokens=u8 --eval-data="$out/eval.bin" --shuffle \
   --epochs=5 --lr=3e-3 --lr-schedule=one-cycle --clip-norm=1 --threads=1 \
   --metrics="$out/metrics.jsonl" --trace="$out/trace.json" --export="$out/trained" | tee "$out/piperun.txt"
+
+# Plan and run on one page, and what two other schedules would do.
+pipec "$out/gpt.onnx" --stages=4 --schedule=1f1b --microbatches=8 --dry-run --compare=gpipe,zb-h1 --measured="$out/trace.json" \
+  --report="$out/report.html" >/dev/null

@@ -46,6 +46,11 @@ class Navigation(PageCase):
                                    self.browser.js("document.querySelector('.timeline .axis').getAttribute('d')")).groups()
         return times(float(left)), times(float(right))
 
+    def press_often(self, key, times, shift=False):
+        self.browser.js(f"for (let k = 0; k < {times}; ++k) document.querySelector('{TIMELINE}').dispatchEvent("
+                        f"new KeyboardEvent('keydown', {{key: '{key}', shiftKey: {str(shift).lower()}}}))")
+        self.browser.frame()
+
     def place(self, name):
         """The middle of an action on the screen."""
         _, rank, _, _, begin, end = self.planned[name]
@@ -172,8 +177,7 @@ class Navigation(PageCase):
         self.assertAlmostEqual(self.zoom(), 1.5, delta=0.05)
         self.browser.key("0")
         self.assertEqual(self.browser.js(STATE), fitted)
-        for _ in range(40):
-            self.browser.key("+")
+        self.press_often("+", 60)
         self.assertLessEqual(self.zoom(), 5000)
 
     def test_buttons(self):
@@ -211,8 +215,7 @@ class Navigation(PageCase):
         self.browser.mouse("mouseReleased", x - 80, y, button="left")
         _, times = self.scale()
         self.assertAlmostEqual(times(x - 80 - self.box(TIMELINE)["x"]), under, delta=0.01 * (right - left))
-        for _ in range(30):
-            self.browser.key("ArrowRight", shift=True)
+        self.press_often("ArrowRight", 30, shift=True)
         self.assertAlmostEqual(self.window()[1], self.said["step_time_s"], delta=self.said["step_time_s"] * 1e-3)
 
     def test_wheel(self):

@@ -55,7 +55,7 @@ function loadsSection(report, view) {
   const several = report.virtual_stages > 1;
   const bound = report.bound_s > 0 ? ` The line is the lower bound: no cut leaves the slowest ${several ? 'rank' : 'stage'} less than ` +
       `${formatTime(report.bound_s * 1e9)}.` : '';
-  const key = html('p', {class: 'key'}, swatch('F-0', 'forward'), swatch('B-0', 'backward'), swatch('once', 'messages'),
+  const key = html('p', {class: 'key'}, swatch('F-0', 'forward'), report.mode === 'train' ? swatch('B-0', 'backward') : null, swatch('once', 'messages'),
                    report.bound_s > 0 ? swatch('line bound', 'lower bound') : null);
   return section('loads', 'Stage loads', `Modelled, per microbatch; ${several ? 'the stages of a rank on top of each other' : 'a stage a rank'}.${bound}`,
                  key, new LoadsPicture(report, view).host);

@@ -33,7 +33,7 @@ const parts = [
           html('p', {class: 'note', id: 'keys'}, HELP)),
   measured ? measuredSection(measured, own, timelineOf(measured)) : null,
   data.compared.length ? compareSection(others, data.compared.filter(other => other.refusal), own, timelineOf) : null,
-  memorySection(own, view, data.report.memory_limit),
+  memorySection(own, view, data.report),
   loadsSection(data.report, view),
   stageTable(data.report),
   listSection('notes', 'Assumed', 'Each with the flag that changes it.', data.report.notes),

@@ -68,11 +68,11 @@ class MemoryPicture {
   }
 }
 
-function memorySection(step, view, limit) {
+function memorySection(step, view, {memory_limit: limit, mode}) {
   const picture = new MemoryPicture(step, view, limit);
   const always = formatBytes(Math.max(...step.memory.map(curve => curve.always_bytes)));
   const limits = limit > 0 && !picture.limit ? ` The limit of a device, ${formatBytes(limit)}, lies above the picture.` : '';
-  const key = html('p', {class: 'key'}, swatch('always', `parameters, gradients, optimizer state (${always} at most)`),
+  const key = html('p', {class: 'key'}, swatch('always', `parameters${mode === 'train' ? ', gradients, optimizer state' : ''} (${always} at most)`),
                    swatch('kept', 'kept by microbatches: activations, messages, inputs'),
                    swatch('line reserved', 'reserved by the plan'), picture.limit ? swatch('line limit', `limit, ${formatBytes(limit)}`) : null,
                    swatch('dot peak', 'peak'));

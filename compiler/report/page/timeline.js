@@ -2,7 +2,7 @@
 // numbers are texts where they fit. Drawn anew for every window of time, and only what lies in it.
 
 const ROW_HEIGHTS = [[8, 38], [16, 28], [32, 20], [Infinity, 13]];  // up to so many ranks, pixels a rank
-const NUMBER_SIZES = [12, 10.5, 9, 8];
+const NUMBER_SIZES = [12, 10.5, 9, 8, 7.5];
 
 class Timeline {
   constructor(step, view, label, options) {
@@ -97,7 +97,7 @@ class Timeline {
   }
 
   addNumber(action, x, width, numbers) {
-    const size = NUMBER_SIZES.find(s => s <= this.bar - 1 && this.digits * s * 0.6 + 2 <= width);
+    const size = NUMBER_SIZES.find(s => s <= this.bar - 1 && this.digits * s * 0.6 + 1.5 <= width);
     if (!size) return;
     numbers.push(`<text class="${action.style}" x="${(x + width / 2 - 0.5).toFixed(2)}" y="${(this.middle(action.rank) + size * 0.36).toFixed(1)}" ` +
                  `font-size="${size}" text-anchor="middle">${action.microbatch}</text>`);
