@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "compiler/cost/node_cost.h"
 #include "compiler/partition/solve.h"
 #include "compiler/schedule/schedule.h"
 #include "passes/chosen_schedule.h"
@@ -118,8 +119,17 @@ absl::Status Explain(const absl::Status& status, const CompileOptions& options, 
       "more is allowed with --memory"));
 }
 
-void AssignStages(Module& module, const StageItems& items, const std::vector<int>& stage_of) {
-  for (int s = 0; s < module.stages.size(); ++s) module.stages[s].times = {0, 0, 0};
+// What every action of a stage takes; B is I + W at once.
+StageTimes TimesBesideNodes(const Schedule& schedule, double action_seconds) {
+  const bool splits = absl::c_any_of(schedule.ranks, [](const std::vector<Action>& list) {
+    return absl::c_any_of(list, [](const Action& action) { return action.kind == ActionKind::kW; });
+  });
+  return {action_seconds, action_seconds, splits ? action_seconds : 0};
+}
+
+void AssignStages(Module& module, const StageItems& items, const std::vector<int>& stage_of,
+                  const StageTimes& beside_nodes) {
+  for (int s = 0; s < module.stages.size(); ++s) module.stages[s].times = beside_nodes;
   for (int k = 0; k < items.nodes.size(); ++k) {
     StageTimes& times = module.stages[stage_of[k]].times;
     times.f += items.times[k].f;
@@ -196,7 +206,7 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
     module.stages[s].in_flight = problem.in_flight[s];
     module.stages[s].recompute = module.mode == Mode::kTrain && recompute[s];
   }
-  AssignStages(module, items, stage_of);
+  AssignStages(module, items, stage_of, TimesBesideNodes(schedule, ActionSeconds(options.cluster.device)));
   SortByStage(module.graph, stages);
   return true;
 }

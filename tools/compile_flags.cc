@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "compiler/cost/cluster.h"
+#include "compiler/cost/measured_costs.h"
 #include "compiler/onnx/import.h"
 #include "compiler/schedule/schedule.h"
 #include "passes/evaluate.h"
@@ -146,6 +147,7 @@ void CompileFlags::AddTo(FlagTable& table) {
   table.Int("seed", "N", &seed_, 0, "initial values of added parameters");
   table.Group("Devices");
   table.Choice("device", &device_, DeviceNames(), "what to plan for; --list-devices describes them");
+  table.String("profile", "FILE", &profile_, "measured costs from piperun --profile; what it lacks is modelled", "none");
   table.Size("memory", &memory_, "limit per device", "the device's; cpu: this machine's divided by P");
   table.Check([this]() -> absl::Status {
     // What a plan can say; far below where products leave the range of a number.
@@ -200,6 +202,24 @@ absl::Status CompileFlags::ReadScheduleFile() {
   RETURN_IF_ERROR(take("microbatches", microbatches_, schedule.shape.microbatches));
   options.schedule_from_file = std::make_shared<const Schedule>(std::move(schedule));
   return absl::OkStatus();
+}
+
+absl::Status CompileFlags::ReadProfile() {
+  if (profile_.empty()) return absl::OkStatus();
+  std::ifstream file(profile_);
+  std::stringstream contents;
+  contents << file.rdbuf();
+  if (!file)
+    return absl::NotFoundError(absl::StrCat("--profile: cannot read ", profile_, ": ", std::strerror(errno)));
+  absl::StatusOr<MeasuredCosts> costs = ParseProfile(contents.str());
+  absl::Status status = costs.status();
+  if (costs.ok()) {
+    notes_.push_back(absl::StrCat("measured times are those of ", costs->ranks, " ranks of ", costs->threads,
+                                  costs->threads == 1 ? " thread" : " threads", " each (--profile)"));
+    status = UseProfile(*std::move(costs), context_.options.cluster);
+  }
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("--profile=", profile_, ": ", status.message()));
 }
 
 bool CompileFlags::RecomputeEverywhere() {
@@ -266,6 +286,7 @@ absl::StatusOr<int64_t> CompileFlags::Resolve() {
     Assume(absl::StrCat("optimizer ", options.optimizer, " (--optimizer)"));
   }
   ASSIGN_OR_RETURN(options.cluster, MakeCluster(device_, options.ranks, memory_));
+  RETURN_IF_ERROR(ReadProfile());
 
   const int64_t parts = static_cast<int64_t>(options.microbatches) * options.replicas;
   if (batch_ == 0) return 0;

@@ -128,6 +128,7 @@ absl::StatusOr<RunResult> Execute(RunFlags& flags) {
                                manifest->microbatches, " microbatches of ", manifest->microbatch_size, ", ",
                                threads, threads == 1 ? " thread" : " threads", " a rank (--threads)"));
   flags.options.stop = &stop_requested;
+  flags.options.threads = threads;
   return RunPlan(
       flags.plan, flags.options,
       [&](int) {

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "compiler/cost/origin.h"
 
 namespace pipec {
 
@@ -16,7 +18,10 @@ namespace pipec {
 struct Link {
   double latency_seconds = 0;
   double bytes_per_second = std::numeric_limits<double>::infinity();
+  Origin origin = Origin::kModelled;
 };
+
+struct MeasuredCosts;
 
 struct DeviceProfile {
   std::string name;              // "cpu", "h200", ...
@@ -26,6 +31,7 @@ struct DeviceProfile {
   int64_t memory_bytes = 0;
   Link link;                     // between two such devices of one machine
   std::string source;            // where the figures come from
+  std::shared_ptr<const MeasuredCosts> measured;  // times that come before the rates; null: none
 };
 
 // P equal devices and one kind of link between any two.

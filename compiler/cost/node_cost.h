@@ -1,4 +1,5 @@
-// Modelled times, before anything ran: the roofline of a device profile (Williams et al., CACM 2009).
+// What things take before anything ran here: measured if a profile has it, else modelled by the roofline of a device
+// profile (Williams et al., CACM 2009).
 #pragma once
 
 #include "compiler/cost/cluster.h"
@@ -6,9 +7,21 @@
 
 namespace pipec {
 
-// Seconds of one run of `node`: launch + max(flops / peak, bytes / bandwidth). Views and messages are no
-// instructions and take none.
-double NodeSeconds(const Node& node, const DeviceProfile& device);
+struct NodeTime {
+  double seconds = 0;
+  Origin origin = Origin::kModelled;
+};
+
+// One run of `node`. Modelled: launch + max(flops / peak, bytes / bandwidth). Views and messages are no instructions
+// and take none, nor does what only evaluation runs (attribute eval_only).
+NodeTime TimeOf(const Node& node, const DeviceProfile& device);
+inline double NodeSeconds(const Node& node, const DeviceProfile& device) { return TimeOf(node, device).seconds; }
+
+// Whether a node takes time at all.
+bool TakesTime(const Node& node);
+
+// What an action takes beside its nodes; 0 unless measured.
+double ActionSeconds(const DeviceProfile& device);
 
 // Seconds of one message on the wire: latency + bytes / bandwidth. No bytes, no message: 0.
 double MessageSeconds(int64_t bytes, const Link& link);

@@ -199,7 +199,7 @@ class Writer {
       instruction.set_eval_only(attributes.Int(kEvalOnly) != 0);
       attributes.Erase(kEvalOnly);
       instruction.set_once_a_step(RunsOnceAStep(memory_, *node));
-      if (device_ && node->kind != Kind::kU) instruction.set_modelled_seconds(NodeSeconds(*node, *device_));
+      if (device_) instruction.set_modelled_seconds(NodeSeconds(*node, *device_));
       AddAttributes(attributes, instruction);
       for (const Value* value : node->inputs()) instruction.add_inputs(TensorOf(value));
       for (const Value* value : node->outputs()) instruction.add_outputs(TensorOf(value));
@@ -234,10 +234,9 @@ class Writer {
       row.set_program(program == programs_.end() ? -1 : program->second);
       AddMessagesOf(action, row);
       if (!simulation) continue;
-      // What happens once a step is not simulated: it comes after everything else.
-      const auto& simulated = simulation->ranks[rank_];
-      row.set_modelled_start(k < simulated.size() ? simulated[k].start : simulation->makespan);
-      if (k < simulated.size()) row.set_modelled_seconds(simulated[k].end - simulated[k].start);
+      const SimulatedAction& simulated = simulation->ranks[rank_][k];
+      row.set_modelled_start(simulated.start);
+      row.set_modelled_seconds(simulated.end - simulated.start);
     }
   }
 

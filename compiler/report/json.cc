@@ -16,7 +16,8 @@ std::string ReportJson(const Report& report) {
   out["virtual_stages"] = report.shape.virtual_stages;
   out["microbatches"] = report.shape.microbatches;
   out["batch"] = report.batch;
-  out["times"] = "modelled";
+  out["times"] = OriginOf(report.measured);
+  out["message_times"] = std::string(Name(report.message_origin));
   out["stages"] = nlohmann::ordered_json::array();
   for (const StageRow& row : report.stages) {
     out["stages"].push_back({{"stage", row.stage},
@@ -27,6 +28,7 @@ std::string ReportJson(const Report& report) {
                              {"forward_s", row.forward_seconds},
                              {"backward_s", row.backward_seconds},
                              {"messages_s", row.message_seconds},
+                             {"times", OriginOf(row.measured)},
                              {"sent_bytes", row.sent_bytes},
                              {"peak_bytes", row.peak_bytes},
                              {"live_bytes", row.live_bytes}});

@@ -4,10 +4,30 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "compiler/cost/node_cost.h"
 #include "compiler/ops/op_info.h"
 
 namespace pipec {
+namespace {
+
+class MeasuredShare {
+ public:
+  void Add(const NodeTime& time) { (time.origin == Origin::kMeasured ? measured_ : modelled_) += time.seconds; }
+  double share() const { return measured_ > 0 ? measured_ / (measured_ + modelled_) : 0; }
+
+ private:
+  double measured_ = 0, modelled_ = 0;  // seconds
+};
+
+}  // namespace
+
+std::string OriginOf(double measured_share) {
+  if (measured_share <= 0) return std::string(Name(Origin::kModelled));
+  if (measured_share >= 1) return std::string(Name(Origin::kMeasured));
+  // Never rounded to all or nothing.
+  return absl::StrFormat("%.3g %% measured", std::clamp(measured_share * 100, 0.1, 99.9));
+}
 
 Report MakeReport(const Module& module, const Cluster& cluster) {
   Report report;
@@ -22,13 +42,19 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
   report.batch = module.microbatch_size * report.shape.microbatches * module.replicas;
   report.notes = module.notes;
 
+  report.message_origin = cluster.link.origin;
   const int stages = static_cast<int>(module.stages.size());
   report.stages.resize(stages);
   std::vector<std::set<const Value*>> parameters(stages);
+  MeasuredShare whole;
+  std::vector<MeasuredShare> of_stage(stages);
   for (const Node* node : module.graph.Nodes()) {
     if (node->stage < 0 || node->stage >= stages || node->Is("Message", kPipecDomain)) continue;
     StageRow& row = report.stages[node->stage];
     ++row.nodes;
+    const NodeTime time = TimeOf(*node, cluster.device);
+    whole.Add(time);
+    if (node->kind != Kind::kU) of_stage[node->stage].Add(time);
     if (node->kind != Kind::kU) row.flop += CostOf(*node).flops;
     if (node->kind != Kind::kF) continue;
     for (const Value* input : node->inputs()) {
@@ -42,6 +68,7 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
     row.rank = module.stages[s].rank;
     row.forward_seconds = module.stages[s].times.f;
     row.backward_seconds = module.stages[s].times.i + module.stages[s].times.w;
+    row.measured = of_stage[s].share();
     for (const Value* parameter : parameters[s]) row.parameters += parameter->type.elements();
     if (row.rank < static_cast<int>(module.memory.size())) {
       row.peak_bytes = module.memory[row.rank].arena_bytes;
@@ -63,8 +90,9 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
       }
     }
   }
+  report.measured = whole.share();
   report.bubble_ratio = module.simulation.bubble_ratio;
-  report.step_seconds = module.simulation.makespan;
+  report.step_seconds = module.simulation.step_seconds;
   if (module.partition_bound > 0) {
     report.bound_seconds = module.partition_bound;
     report.bound_ratio = *std::max_element(loads.begin(), loads.end()) / module.partition_bound;

@@ -1,5 +1,5 @@
 // What pipec says about a finished module (level planned): figures, and four ways to show them. Every time
-// here is modelled (compiler/cost); bytes are exact.
+// is modelled or measured (compiler/cost), and says so; bytes are exact.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,7 @@ struct StageRow {
   double flop = 0;             // per microbatch, forward and backward
   double forward_seconds = 0;  // per microbatch
   double backward_seconds = 0;
+  double measured = 0;         // share of these seconds that was measured, not modelled
   double message_seconds = 0;  // of what it sends and receives, each tensor once, per microbatch
   int64_t sent_bytes = 0;      // per microbatch, to other stages
   int64_t peak_bytes = 0;      // of its rank
@@ -37,16 +38,21 @@ struct Report {
   ScheduleShape shape;
   int64_t batch = 0;  // samples per step
   std::vector<StageRow> stages;
-  double bubble_ratio = 0;  // idle / (ranks x step time)
-  double step_seconds = 0;
+  double bubble_ratio = 0;  // idle / (ranks x time of F, B, I and W)
+  double step_seconds = 0;  // the update included
   // The slowest stage, its messages counted, over the partitioner's lower bound; with several stages a rank the
   // slowest rank. 0: no bound.
   double bound_ratio = 0;
   double bound_seconds = 0;
   int64_t peak_bytes = 0;    // of the rank that needs most
   int64_t memory_limit = 0;  // of a device
+  double measured = 0;       // share of the seconds of all nodes, the update included, that was measured
+  Origin message_origin = Origin::kModelled;
   std::vector<std::string> notes;
 };
+
+// "modelled", "measured", or "93 % measured" of what is both.
+std::string OriginOf(double measured_share);
 
 Report MakeReport(const Module& module, const Cluster& cluster);
 

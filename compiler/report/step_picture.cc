@@ -14,7 +14,7 @@ StepPicture ModelledStep(const Module& module) {
     picture.rank_of_stage.push_back(stage.rank);
     picture.recomputing_stages += stage.recompute;
   }
-  picture.step_seconds = module.simulation.makespan;
+  picture.step_seconds = module.simulation.step_seconds;
   picture.bubble_ratio = module.simulation.bubble_ratio;
   for (const RankMemory& memory : module.memory)
     picture.peak_bytes = std::max(picture.peak_bytes, memory.arena_bytes);
@@ -41,10 +41,6 @@ StepPicture ModelledStep(const Module& module) {
         drawn.push_back(slice);
       }
     }
-    // What comes after the last action that has a modelled time begins when all ranks have done theirs.
-    const std::vector<Action>& ordered = module.schedule.ranks[rank];
-    for (size_t k = slices.size(); k < ordered.size(); ++k)
-      drawn.push_back({ordered[k], picture.step_seconds, picture.step_seconds});
   }
   return picture;
 }

@@ -33,8 +33,7 @@ struct StepPicture {
   int step = 0;           // measured: which step of the run
   ScheduleShape shape;
   std::vector<int> rank_of_stage;
-  // Per rank, by start, seconds from the step's begin: F, B, I, W and what happens once a step; no messages. Modelled,
-  // the latter take no time: no cost is known of them.
+  // Per rank, by start, seconds from the step's begin: F, B, I, W and what happens once a step; no messages.
   std::vector<std::vector<SimulatedAction>> ranks;
   std::vector<PictureLink> links;        // between different ranks
   std::vector<PictureMessage> messages;  // by sender's rank and time

@@ -18,24 +18,27 @@ std::string Short(double number) {
 
 std::string ReportText(const Report& report) {
   std::string out;
+  const std::string origin = OriginOf(report.measured);
   for (const std::string& note : report.notes) absl::StrAppend(&out, "note: ", note, "\n");
   if (!report.notes.empty()) out += "\n";
   absl::StrAppendFormat(&out,
-                        "%s: %d ranks x %d stages, %s, %d microbatches, batch %d, times modelled for %s\n\n",
+                        "%s: %d ranks x %d stages, %s, %d microbatches, batch %d, times for %s: %s, of messages: %s\n\n",
                         report.model, report.shape.ranks, report.shape.virtual_stages, report.schedule,
-                        report.shape.microbatches, report.batch, report.device);
+                        report.shape.microbatches, report.batch, report.device, origin,
+                        Name(report.message_origin));
   absl::StrAppend(&out,
-                  "stage  rank  nodes  parameters     FLOP  forward ms  backward ms       sent  peak memory\n");
+                  "stage  rank  nodes  parameters     FLOP  forward ms  backward ms       sent  peak memory  times\n");
   for (const StageRow& row : report.stages) {
-    absl::StrAppendFormat(&out, "%5d %5d %6d %11s %8s %11.3f %12.3f %10s %12s\n", row.stage, row.rank,
+    absl::StrAppendFormat(&out, "%5d %5d %6d %11s %8s %11.3f %12.3f %10s %12s  %s\n", row.stage, row.rank,
                           row.nodes, Short(row.parameters), Short(row.flop), row.forward_seconds * 1e3,
-                          row.backward_seconds * 1e3, FormatSize(row.sent_bytes), FormatSize(row.peak_bytes));
+                          row.backward_seconds * 1e3, FormatSize(row.sent_bytes), FormatSize(row.peak_bytes),
+                          OriginOf(row.measured));
   }
   absl::StrAppend(&out, "(FLOP, times and what is sent per microbatch; peak memory is the rank's)\n\n");
-  absl::StrAppendFormat(&out, "bubble ratio              %.1f %% (modelled)\n", report.bubble_ratio * 100);
-  absl::StrAppendFormat(&out, "step time                 %.3f ms (modelled)\n", report.step_seconds * 1e3);
+  absl::StrAppendFormat(&out, "bubble ratio              %.1f %% (%s)\n", report.bubble_ratio * 100, origin);
+  absl::StrAppendFormat(&out, "step time                 %.3f ms (%s)\n", report.step_seconds * 1e3, origin);
   if (report.bound_ratio > 0) {
-    absl::StrAppendFormat(&out, "slowest stage over bound  %.3f (modelled)\n", report.bound_ratio);
+    absl::StrAppendFormat(&out, "slowest stage over bound  %.3f (%s)\n", report.bound_ratio, origin);
   }
   absl::StrAppendFormat(&out, "peak memory               %s (planned)\n", FormatSize(report.peak_bytes));
   return out;

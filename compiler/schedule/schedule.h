@@ -97,7 +97,8 @@ struct SimulatedAction {
 
 struct Simulation {
   std::vector<std::vector<SimulatedAction>> ranks;
-  double makespan = 0;
+  double makespan = 0;  // of F, B, I and W
+  double step_seconds = 0;  // until the last action is over: the makespan, unless what happens once a step was added
   double bubble_ratio = 0;             // idle / (ranks x makespan), compute actions only
   std::vector<int> peak_activations;   // per stage: microbatches whose F ran and whose B or W has not
 };

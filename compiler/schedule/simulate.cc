@@ -85,6 +85,7 @@ absl::StatusOr<Simulation> Simulate(const Schedule& schedule, absl::Span<const S
     }
     simulation.makespan = std::max(simulation.makespan, now);
   }
+  simulation.step_seconds = simulation.makespan;
   const double total = simulation.makespan * schedule.shape.ranks;
   simulation.bubble_ratio = total > 0 ? 1 - busy / total : 0;
   simulation.peak_activations = PeakActivations(schedule);

@@ -1,4 +1,4 @@
-// --profile: the measured cost of every node.
+// --profile: what everything took. `pipec --profile` reads it.
 #pragma once
 
 #include <string>
@@ -8,8 +8,17 @@
 
 namespace pipec {
 
-// {"device": "cpu", "model": ..., "microbatch_size": n, "nodes": [{"name", "op", "stage", "kind", "seconds"
-// (mean of a run), "runs"}]}
-absl::Status WriteProfile(Session& session, absl::string_view device, const std::string& path);
+// {"pipec_profile": 1,            the format
+//  "device": "cpu", "threads": 1, threads of a rank
+//  "ranks": 2,                    how many were busy at a time
+//  "model": "gpt", "schedule": "1f1b", "microbatches": 32, "microbatch_size": 1,
+//  "nodes": [{"name", "op", "stage", "kind": "F",
+//             "key": what the time depends on (CostKey), "seconds": of a run, "runs"}, ...],
+//  "action_seconds": what an action takes beside its nodes,
+//  "messages": [{"bytes", "seconds": from when both ends are ready until the receiver goes on, "runs"}, ...]}
+//
+// Seconds are means of the middle half of the latest runs, the first step apart. Messages are of the last step, and only
+// those that were waited for.
+absl::Status WriteProfile(Session& session, int threads, const std::string& path);
 
 }  // namespace pipec

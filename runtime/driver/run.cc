@@ -116,7 +116,7 @@ absl::StatusOr<RunResult> RunPlan(const std::string& directory, const RunOptions
     if (executor.trace) trace.Add(*session, StepKind::kEval, result.steps);
   }
   if (executor.trace) RETURN_IF_ERROR(trace.Write(*session, options.trace));
-  if (executor.profile) RETURN_IF_ERROR(WriteProfile(*session, session->device_name(), options.profile));
+  if (executor.profile) RETURN_IF_ERROR(WriteProfile(*session, options.threads, options.profile));
   if (!options.export_directory.empty()) RETURN_IF_ERROR(ExportModel(*session, options.export_directory));
   return result;
 }

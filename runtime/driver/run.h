@@ -30,6 +30,7 @@ struct RunOptions {
   std::string metrics;  // files and directories; "": none
   std::string trace;
   std::string profile;
+  int threads = 1;  // of a rank, as the profile says
   std::string export_directory;
   std::string outputs;
   const std::atomic<bool>* stop = nullptr;  // set by a signal: end after this step

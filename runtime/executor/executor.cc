@@ -13,6 +13,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
 }  // namespace
 
 absl::StatusOr<StepResult> Executor::Run(StepKind kind, absl::Span<const StepScalars> scalars,
@@ -21,6 +23,8 @@ absl::StatusOr<StepResult> Executor::Run(StepKind kind, absl::Span<const StepSca
   const ListPlan& list = this->list(kind).plan;
   step_ = scalars[0].step;
   trace_.clear();
+  // The first step finds cold caches and pages that nobody has written.
+  if (options_.profile && steps_run_++ == 1) ForgetTimes();
   const int actions = static_cast<int>(list.actions.size());
   for (int i = 0; i < actions && !result.stopped; ++i) {
     RETURN_IF_ERROR(RunAction(kind, i, scalars, data, &result));
@@ -36,7 +40,9 @@ absl::Status Executor::RunAction(StepKind kind, int index, absl::Span<const Step
   const ActionPlan& row = list(kind).plan.actions[index];
   const plan::Action& action = ActionsOf(plan_, kind)[index];
   for (int exchange : row.waits) RETURN_IF_ERROR(Await(kind, exchange, index));
-  const Clock::time_point begin = options_.trace ? Clock::now() : Clock::time_point();
+  const bool timed = options_.trace || options_.profile;
+  const Clock::time_point begin = timed ? Clock::now() : Clock::time_point();
+  in_instructions_ = 0;
   const int m = std::max(action.microbatch(), 0);
   for (int port : row.feeds) {
     const int tensor = plan_.inputs(port).tensor();
@@ -58,7 +64,10 @@ absl::Status Executor::RunAction(StepKind kind, int index, absl::Span<const Step
                                          TypeOf(plan_.tensors(tensor)).bytes()));
     }
   }
-  if (options_.trace) trace_.push_back({index, -1, begin, Clock::now()});
+  const Clock::time_point end = timed ? Clock::now() : Clock::time_point();
+  if (options_.trace) trace_.push_back({index, -1, begin, end});
+  if (options_.profile && action.program() >= 0 && action.microbatch() >= 0)
+    beside_instructions_.Add(Seconds(end - begin) - in_instructions_);
   if (action.kind() == plan::NORM || action.kind() == plan::REDUCE_TIED) {
     for (int exchange : row.exchanges) RETURN_IF_ERROR(Await(kind, exchange, index));
   }
@@ -112,9 +121,9 @@ absl::Status Executor::RunInstrumented(StepKind kind, int index, const StepScala
         *stream_, KernelArguments{operands, operands + instruction.inputs, &scalars, workspace_});
     if (!status.ok()) return Annotate(kind, index, AnnotateNode(action.program(), i, status));
     RETURN_IF_ERROR(stream_->Synchronize(absl::Now() + options_.timeout));
-    Measured& measured = measured_[action.program()][i];
-    measured.seconds += std::chrono::duration<double>(Clock::now() - begin).count();
-    ++measured.runs;
+    const double seconds = Seconds(Clock::now() - begin);
+    in_instructions_ += seconds;
+    measured_[action.program()][i].Add(seconds);
     if (look) {
       bool nan_after = false;
       ASSIGN_OR_RETURN(const bool bad_after,
@@ -165,6 +174,7 @@ absl::Status Executor::Start(StepKind kind, int exchange) {
   List& list = this->list(kind);
   const plan::Message& message = plan_.messages(list.plan.exchanges[exchange].message);
   const int peer = static_cast<int>(message.peer_rank());
+  if (options_.profile) list.times[exchange].posted = Clock::now();
   return message.sends() ? transport_.Send(*stream_, peer, list.tags[exchange], list.pieces[exchange],
                                            *list.events[exchange])
                          : transport_.Receive(*stream_, peer, list.tags[exchange], list.pieces[exchange],
@@ -174,9 +184,15 @@ absl::Status Executor::Start(StepKind kind, int exchange) {
 absl::Status Executor::Await(StepKind kind, int exchange, int action) {
   List& list = this->list(kind);
   const int awaited = list.plan.exchanges[exchange].action;
-  const Clock::time_point begin = options_.trace ? Clock::now() : Clock::time_point();
+  const bool timed = options_.trace || options_.profile;
+  const Clock::time_point begin = timed ? Clock::now() : Clock::time_point();
   absl::Status status = stream_->Wait(*list.events[exchange], absl::Now() + options_.timeout);
-  if (options_.trace) trace_.push_back({action, awaited, begin, Clock::now()});
+  const Clock::time_point end = timed ? Clock::now() : Clock::time_point();
+  if (options_.trace) trace_.push_back({action, awaited, begin, end});
+  if (options_.profile) {
+    list.times[exchange].awaited = begin;
+    list.times[exchange].done = end;
+  }
   if (!absl::IsDeadlineExceeded(status)) return status.ok() ? status : Annotate(kind, awaited, status);
   const plan::Message& message = plan_.messages(list.plan.exchanges[exchange].message);
   return Annotate(kind, awaited,
@@ -220,18 +236,6 @@ absl::StatusOr<int64_t> Executor::ReadCount(int tensor) {
   int64_t value = 0;
   RETURN_IF_ERROR(Read(tensor, absl::MakeSpan(reinterpret_cast<std::byte*>(&value), sizeof value)));
   return value;
-}
-
-std::vector<InstructionTime> Executor::profile() const {
-  std::vector<InstructionTime> times;
-  for (int p = 0; p < plan_.programs_size(); ++p) {
-    for (int i = 0; i < plan_.programs(p).instructions_size(); ++i) {
-      const plan::Instruction& planned = plan_.programs(p).instructions(i);
-      times.push_back({planned.name(), planned.op(), static_cast<int>(plan_.programs(p).stage()),
-                       plan_.programs(p).kind(), measured_[p][i].seconds, measured_[p][i].runs});
-    }
-  }
-  return times;
 }
 
 }  // namespace pipec

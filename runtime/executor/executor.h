@@ -16,6 +16,7 @@
 #include "runtime/device/scalars.h"
 #include "runtime/executor/arena.h"
 #include "runtime/executor/program.h"
+#include "runtime/executor/run_times.h"
 #include "runtime/executor/waits.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/transport/transport.h"
@@ -25,7 +26,7 @@ namespace pipec {
 struct ExecutorOptions {
   absl::Duration timeout = absl::Seconds(300);  // how long to wait for a message
   bool check_finite = false;                    // look at every instruction's operands
-  bool profile = false;                         // measure every instruction
+  bool profile = false;                         // measure every instruction, action and message
   bool trace = false;                           // keep begin and end of every action of the last step
 };
 
@@ -64,10 +65,28 @@ struct TraceSlice {
 
 struct InstructionTime {
   absl::string_view node, op;  // the plan's
+  std::string key;             // CostKey
   int stage = 0;
   plan::ActionKind kind = plan::F;
-  double seconds = 0;  // of all runs
+  double seconds = 0;  // of a run (RunTimes), the first step's apart
   int64_t runs = 0;
+};
+
+// One end of a message of the last step.
+struct MessageTime {
+  MessageTag tag;
+  bool sends = false;
+  int64_t bytes = 0;
+  std::chrono::steady_clock::time_point posted;   // Send or Receive is called
+  std::chrono::steady_clock::time_point awaited;  // the executor has nothing else left to do
+  std::chrono::steady_clock::time_point done;
+};
+
+struct ProfileOfRank {
+  std::vector<InstructionTime> instructions;
+  // What an action of kind F, B, I or W takes beside its instructions: feeding, dispatch. Seconds; 0 if none ran.
+  double action_seconds = 0;
+  std::vector<MessageTime> messages;
 };
 
 class Executor {
@@ -93,8 +112,8 @@ class Executor {
   void set_check_finite(bool on) { options_.check_finite = on; }
   // Of the last step, in order of time.
   absl::Span<const TraceSlice> trace() const { return trace_; }
-  // Of all steps so far.
-  std::vector<InstructionTime> profile() const;
+  // Of all steps so far, and the messages of the last.
+  ProfileOfRank profile() const;
   int64_t workspace_bytes() const { return workspace_bytes_; }
 
  private:
@@ -103,10 +122,7 @@ class Executor {
     std::vector<std::unique_ptr<Event>> events;  // one an exchange
     std::vector<std::vector<Piece>> pieces;      // one an exchange
     std::vector<MessageTag> tags;
-  };
-  struct Measured {
-    double seconds = 0;
-    int64_t runs = 0;
+    std::vector<MessageTime> times;  // one an exchange, with profile
   };
 
   Executor(plan::RankPlan rank_plan, Device& device, Transport& transport, const ExecutorOptions& options)
@@ -129,6 +145,7 @@ class Executor {
   absl::Status Start(StepKind kind, int exchange);
   // The one place where a rank waits for another.
   absl::Status Await(StepKind kind, int exchange, int action);
+  void ForgetTimes();
   absl::StatusOr<bool> HasNonFinite(const google::protobuf::RepeatedField<int32_t>& tensors,
                                     void* const* addresses, bool* nan);
   absl::Status Annotate(StepKind kind, int index, const absl::Status& status) const;
@@ -146,7 +163,10 @@ class Executor {
   List lists_[2];
   int64_t step_ = 0;  // of the step that runs, for messages
   std::vector<TraceSlice> trace_;
-  std::vector<std::vector<Measured>> measured_;  // by program and instruction
+  std::vector<std::vector<RunTimes>> measured_;  // by program and instruction
+  double in_instructions_ = 0;                   // seconds of this action so far
+  RunTimes beside_instructions_;
+  int64_t steps_run_ = 0;
   std::vector<std::byte> scratch_;               // host copy of an operand, with check_finite
 };
 

@@ -94,6 +94,9 @@ absl::Status Executor::PrepareList(StepKind kind) {
     for (uint32_t tensor : message.tensors()) {
       pieces.push_back({Address(tensor, kind, microbatch), TypeOf(plan_.tensors(tensor)).bytes()});
     }
+    if (!options_.profile) continue;
+    MessageTime& time = list.times.emplace_back(MessageTime{list.tags.back(), message.sends()});
+    for (const Piece& piece : pieces) time.bytes += piece.bytes;
   }
   return absl::OkStatus();
 }

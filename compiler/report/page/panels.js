@@ -57,8 +57,8 @@ function measuredSection(step, own, timeline) {
     return row.map(value => ({text: String(value)}));
   });
   const head = ['stage', 'rank', 'forward, modelled', 'measured', 'ratio', 'backward, modelled', 'measured', 'ratio'];
-  return section('measured', 'Measured', 'The same plan as it ran, on the scale of the modelled step. The update is in the measured ' +
-                 'step time and not in the modelled one. Stage times are means over the microbatches.', figures, timeline.host,
+  return section('measured', 'Measured', 'The same plan as it ran, on the scale of the modelled step. Stage ' +
+                 'times are means over the microbatches.', figures, timeline.host,
                  table('measured and modelled stage times', head, rows));
 }
 

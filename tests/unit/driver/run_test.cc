@@ -226,6 +226,18 @@ TEST(RunPlan, TraceAndProfileAreWritten) {
   EXPECT_EQ(profile["device"], "cpu");
   EXPECT_EQ(profile["nodes"][0]["name"], "h");
   EXPECT_EQ(profile["nodes"][0]["runs"], 20);
+  EXPECT_EQ(profile["pipec_profile"], 1);
+  EXPECT_EQ(profile["ranks"], 2);
+  for (const auto& node : profile["nodes"]) {
+    EXPECT_GT(node["seconds"].get<double>(), 0) << node;
+    EXPECT_THAT(node["key"].get<std::string>(), HasSubstr(")->")) << node;
+    EXPECT_THAT(node["key"].get<std::string>(), HasSubstr(node["op"].get<std::string>()));
+  }
+  EXPECT_GT(profile["action_seconds"].get<double>(), 0);
+  for (const auto& message : profile["messages"]) {
+    EXPECT_GT(message["bytes"].get<int>(), 0);
+    EXPECT_GT(message["seconds"].get<double>(), 0);
+  }
 }
 
 TEST(RunPlan, RefusesWhatCannotWork) {

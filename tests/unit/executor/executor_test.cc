@@ -191,10 +191,26 @@ TEST(Executor, TheTraceShowsEveryActionInOrder) {
     EXPECT_LE(trace[i].begin, trace[i].end);
     if (i > 0) EXPECT_LE(trace[i - 1].end, trace[i].begin);
   }
-  for (const InstructionTime& time : rank.executor->profile()) {
+  const ProfileOfRank profile = rank.executor->profile();
+  EXPECT_GT(profile.action_seconds, 0);
+  for (const InstructionTime& time : profile.instructions) {
     const bool once = time.kind == plan::NORM || time.kind == plan::UPDATE;
     EXPECT_EQ(time.runs, once ? 1 : shape.microbatches) << time.node;
   }
+}
+
+TEST(RunTimes, AreOfTheMiddleHalfOfTheLatestRuns) {
+  RunTimes times;
+  EXPECT_EQ(times.Typical(), 0);
+  times.Add(1000);
+  EXPECT_EQ(times.Typical(), 1000);
+  times.Forget();
+  EXPECT_EQ(times.Typical(), 0);
+  for (double seconds : {2, 4, 1, 8, 3, 100, 0, 5}) times.Add(seconds);
+  EXPECT_DOUBLE_EQ(times.Typical(), (2 + 3 + 4 + 5) / 4.0) << "0 1 | 2 3 4 5 | 8 100";
+  EXPECT_EQ(times.runs(), 9);
+  for (int k = 0; k < 256; ++k) times.Add(7);
+  EXPECT_EQ(times.Typical(), 7);
 }
 
 }  // namespace

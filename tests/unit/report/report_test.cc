@@ -40,6 +40,7 @@ void Fill(Module& module) {
   module.schedule.name = "1f1b";
   module.schedule.shape = {2, 1, 2};
   module.simulation.makespan = 9;
+  module.simulation.step_seconds = 9.5;
   module.simulation.bubble_ratio = 1.0 / 3;
   using K = ActionKind;
   module.simulation.ranks = {
@@ -47,19 +48,18 @@ void Fill(Module& module) {
        {{K::kSendF, 0, 0, 1}, 1, 1.5},
        {{K::kF, 0, 1}, 1, 2},
        {{K::kB, 0, 0}, 4, 6},
-       {{K::kB, 0, 1}, 7, 9}},
-      {{{K::kF, 1, 0}, 1, 2}, {{K::kB, 1, 0}, 2, 4}, {{K::kF, 1, 1}, 4, 5}, {{K::kB, 1, 1}, 5, 7}}};
+       {{K::kB, 0, 1}, 7, 9},
+       {{K::kNorm}, 9, 9.25},
+       {{K::kUpdate, 0}, 9.25, 9.5}},
+      {{{K::kF, 1, 0}, 1, 2}, {{K::kB, 1, 0}, 2, 4}, {{K::kF, 1, 1}, 4, 5}, {{K::kB, 1, 1}, 5, 7}, {{K::kNorm}, 7, 9.25}}};
   module.memory.resize(2);
   module.memory[0].arena_bytes = 1000;
   module.memory[1].arena_bytes = 3000;
   module.memory[1].lower_bound = 2900;
   module.training.optimizer = "adagrad";
-  // What happens once a step is not simulated.
   for (int rank = 0; rank < 2; ++rank) {
     std::vector<Action>& list = module.schedule.ranks.emplace_back();
     for (const SimulatedAction& slice : module.simulation.ranks[rank]) list.push_back(slice.action);
-    list.push_back({K::kNorm});
-    if (rank == 0) list.push_back({K::kUpdate, 0});
   }
   module.notes = {"2 ranks (--stages)"};
 }
@@ -103,7 +103,7 @@ TEST_F(ReportTest, JsonHoldsTheContract) {
   EXPECT_EQ(out["stages"].size(), 2);
   EXPECT_EQ(out["stages"][1]["rank"], 1);
   EXPECT_NEAR(out["bubble_ratio"], 1.0 / 3, 1e-12);
-  EXPECT_EQ(out["step_time_s"], 9);
+  EXPECT_EQ(out["step_time_s"], 9.5);
   EXPECT_EQ(out["peak_bytes"], 3000);
   EXPECT_EQ(out["stages"][1]["peak_bytes"], 3000);
   EXPECT_EQ(out["stages"][1]["live_bytes"], 2900);
@@ -114,7 +114,7 @@ TEST_F(ReportTest, TextSaysWhatIsModelled) {
   const std::string text = ReportText(report_);
   EXPECT_THAT(text, testing::HasSubstr("2 ranks (--stages)"));
   EXPECT_THAT(text, testing::HasSubstr("bubble ratio              33.3 % (modelled)"));
-  EXPECT_THAT(text, testing::HasSubstr("step time                 9000.000 ms (modelled)"));
+  EXPECT_THAT(text, testing::HasSubstr("step time                 9500.000 ms (modelled)"));
 }
 
 TEST_F(ReportTest, TraceSlicesOfAThreadNest) {
@@ -128,8 +128,8 @@ TEST_F(ReportTest, TraceSlicesOfAThreadNest) {
     EXPECT_GE(event["ts"].get<double>(), until);
     until = event["ts"].get<double>() + event["dur"].get<double>();
   }
-  EXPECT_EQ(slices, 9);
-  EXPECT_EQ((busy_until[{1, 0}]), 7e6);
+  EXPECT_EQ(slices, 12);
+  EXPECT_EQ((busy_until[{1, 0}]), 9.25e6);
 }
 
 json DataOf(const std::string& html) {
@@ -143,12 +143,12 @@ TEST_F(ReportTest, HtmlHoldsEveryActionAndMessage) {
   EXPECT_EQ(data["report"], json::parse(ReportJson(report_)));
   const json& step = data["step"];
   EXPECT_EQ(step["times"], "modelled");
-  EXPECT_EQ(step["step_time_s"], 9);
+  EXPECT_EQ(step["step_time_s"], 9.5);
   EXPECT_EQ(step["actions"][0]["kinds"], "FFBBNU") << "norm and update follow";
   EXPECT_EQ(step["actions"][0]["microbatches"], json({0, 1, 0, 1, -1, -1}));
   EXPECT_EQ(step["actions"][0]["starts"],
-            json({0, 1000000000, 4000000000, 7000000000, 9000000000, 9000000000}));
-  EXPECT_EQ(step["actions"][0]["durations"], json({1000000000, 1000000000, 2000000000, 2000000000, 0, 0}));
+            json({0, 1000000000, 4000000000, 7000000000, 9000000000, 9250000000}));
+  EXPECT_EQ(step["actions"][0]["durations"], json({1000000000, 1000000000, 2000000000, 2000000000, 250000000, 250000000}));
   EXPECT_EQ(step["actions"][1]["stages"], json({1, 1, 1, 1, -1}));
   EXPECT_EQ(step["links"], json::parse(R"([{"from": 0, "to": 1, "bytes": 32}])"));
   EXPECT_EQ(step["messages"], json({{0, 0, 1000000000, 1500000000}}));

@@ -1,0 +1,136 @@
+#include "compiler/cost/measured_costs.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
+
+namespace pipec {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kVersion = 1;
+constexpr double kDay = 86400;
+
+class Reader {
+ public:
+  Reader(const json& object, std::string what) : object_(object), what_(std::move(what)) {}
+
+  // At least `least`, at most `most`.
+  absl::StatusOr<double> Number(const char* field, double least, double most) const {
+    const auto it = object_.find(field);
+    if (it == object_.end() || !it->is_number()) return Wrong(field, "is no number");
+    const double value = it->get<double>();
+    if (value >= least && value <= most) return value;
+    return Wrong(field, absl::StrCat("is ", value, ", not between ", least, " and ", most));
+  }
+  absl::StatusOr<std::string> Text(const char* field) const {
+    const auto it = object_.find(field);
+    if (it == object_.end() || !it->is_string()) return Wrong(field, "is no text");
+    return it->get<std::string>();
+  }
+  absl::StatusOr<const json*> List(const char* field) const {
+    const auto it = object_.find(field);
+    if (it == object_.end() || !it->is_array()) return Wrong(field, "is no list");
+    return &*it;
+  }
+
+ private:
+  absl::Status Wrong(const char* field, absl::string_view why) const {
+    return absl::InvalidArgumentError(absl::StrCat(what_, "'", field, "' ", why));
+  }
+
+  const json& object_;
+  std::string what_;
+};
+
+absl::Status ReadNodes(const json& rows, MeasuredCosts& costs) {
+  struct Sum {
+    double seconds = 0, runs = 0;
+  };
+  absl::flat_hash_map<std::string, Sum> sums;
+  for (size_t k = 0; k < rows.size(); ++k) {
+    const Reader row(rows[k], absl::StrCat("node ", k, ": "));
+    ASSIGN_OR_RETURN(const std::string key, row.Text("key"));
+    ASSIGN_OR_RETURN(const double seconds, row.Number("seconds", 0, kDay));
+    ASSIGN_OR_RETURN(const double runs, row.Number("runs", 1, 1e15));
+    sums[key].seconds += seconds * runs;
+    sums[key].runs += runs;
+  }
+  for (const auto& [key, sum] : sums) costs.node_seconds[key] = sum.seconds / sum.runs;
+  return absl::OkStatus();
+}
+
+absl::Status ReadMessages(const json& rows, MeasuredCosts& costs) {
+  for (size_t k = 0; k < rows.size(); ++k) {
+    const Reader row(rows[k], absl::StrCat("message ", k, ": "));
+    MeasuredMessage& message = costs.messages.emplace_back();
+    ASSIGN_OR_RETURN(message.bytes, row.Number("bytes", 0, 1e15));
+    ASSIGN_OR_RETURN(message.seconds, row.Number("seconds", 0, kDay));
+    ASSIGN_OR_RETURN(message.runs, row.Number("runs", 1, 1e15));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<MeasuredCosts> ParseProfile(absl::string_view text) {
+  const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (document.is_discarded() || !document.is_object() || !document.contains("pipec_profile"))
+    return absl::InvalidArgumentError("not a profile of piperun --profile");
+  const Reader profile(document, "");
+  ASSIGN_OR_RETURN(const double version, profile.Number("pipec_profile", 0, 1e9));
+  if (version != kVersion) {
+    return absl::InvalidArgumentError(absl::StrCat("the profile is of version ", version,
+                                                   ", this pipec reads ", kVersion,
+                                                   "; piperun --profile of this version makes one"));
+  }
+  MeasuredCosts costs;
+  ASSIGN_OR_RETURN(costs.device, profile.Text("device"));
+  ASSIGN_OR_RETURN(costs.threads, profile.Number("threads", 1, 1e6));
+  ASSIGN_OR_RETURN(costs.ranks, profile.Number("ranks", 1, 1e6));
+  ASSIGN_OR_RETURN(costs.action_seconds, profile.Number("action_seconds", 0, kDay));
+  ASSIGN_OR_RETURN(const json* nodes, profile.List("nodes"));
+  RETURN_IF_ERROR(ReadNodes(*nodes, costs));
+  ASSIGN_OR_RETURN(const json* messages, profile.List("messages"));
+  RETURN_IF_ERROR(ReadMessages(*messages, costs));
+  if (costs.node_seconds.empty()) return absl::InvalidArgumentError("the profile has no node");
+  return costs;
+}
+
+Link FitLink(const std::vector<MeasuredMessage>& messages, const Link& modelled) {
+  double n = 0, bytes = 0, seconds = 0;
+  for (const MeasuredMessage& m : messages) {
+    n += m.runs;
+    bytes += m.runs * m.bytes;
+    seconds += m.runs * m.seconds;
+  }
+  if (n == 0) return modelled;
+  bytes /= n, seconds /= n;  // means
+  double spread = 0, slope = 0;
+  for (const MeasuredMessage& m : messages) {
+    spread += m.runs * (m.bytes - bytes) * (m.bytes - bytes);
+    slope += m.runs * (m.bytes - bytes) * (m.seconds - seconds);
+  }
+  const double free_slope = spread > 0 ? std::max(slope / spread, 0.0) : 1 / modelled.bytes_per_second;
+  // With a latency below 0 the best line goes through the origin; that one, weighted by squares, hardly differs from
+  // the one through the mean.
+  const double per_byte = bytes > 0 ? std::min(free_slope, seconds / bytes) : 0;
+  return {seconds - per_byte * bytes, per_byte > 0 ? 1 / per_byte : std::numeric_limits<double>::infinity(),
+          Origin::kMeasured};
+}
+
+absl::Status UseProfile(MeasuredCosts costs, Cluster& cluster) {
+  if (costs.device != cluster.device.name) {
+    return absl::InvalidArgumentError(absl::StrCat("the profile was measured on ", costs.device,
+                                                   ", the plan is for --device=", cluster.device.name));
+  }
+  cluster.link = FitLink(costs.messages, cluster.link);
+  cluster.device.measured = std::make_shared<const MeasuredCosts>(std::move(costs));
+  return absl::OkStatus();
+}
+
+}  // namespace pipec
