@@ -40,7 +40,8 @@ std::string ReportJson(const Report& report) {
   out["peak_bytes"] = report.peak_bytes;
   out["memory_limit"] = report.memory_limit;
   out["notes"] = report.notes;
-  return out.dump(2) + "\n";
+  // A file's name may be any bytes.
+  return out.dump(2, ' ', /*ensure_ascii=*/false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace pipec

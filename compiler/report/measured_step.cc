@@ -120,15 +120,17 @@ absl::Status Draw(const std::vector<Event>& events, double begin, const Module& 
   return absl::OkStatus();
 }
 
+// As a simulation's: of the time until the last F, B, I or W is over.
 double BubbleRatio(const StepPicture& picture) {
-  double busy = 0;
+  double busy = 0, end = 0;
   for (const auto& list : picture.ranks) {
     for (const SimulatedAction& slice : list) {
-      if (IsCompute(slice.action.kind)) busy += slice.end - slice.start;
+      if (!IsCompute(slice.action.kind)) continue;
+      busy += slice.end - slice.start;
+      end = std::max(end, slice.end);
     }
   }
-  const double total = picture.step_seconds * picture.ranks.size();
-  return total > 0 ? 1 - busy / total : 0;
+  return end > 0 ? 1 - busy / (end * picture.ranks.size()) : 0;
 }
 
 }  // namespace

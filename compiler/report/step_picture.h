@@ -38,7 +38,7 @@ struct StepPicture {
   std::vector<PictureLink> links;        // between different ranks
   std::vector<PictureMessage> messages;  // by sender's rank and time
   double step_seconds = 0;
-  double bubble_ratio = 0;
+  double bubble_ratio = 0;  // idle / (ranks x time of F, B, I and W)
   int recomputing_stages = 0;
   int64_t peak_bytes = 0;           // of the rank that needs most; 0 if measured
   std::vector<MemoryCurve> memory;  // one a rank; none if measured

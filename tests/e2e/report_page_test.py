@@ -46,6 +46,24 @@ class Drawing(PageCase):
                 else:
                     self.assertEqual({rank for rank, *_ in once}, {rank for _, _, rank, *_ in planned})
 
+    def test_what_is_painted(self):
+        report, _, trace = self.report(self.model(), "--stages=2", "--microbatches=2", "--schedule=gpipe")
+        for scheme in ("light", "dark"):
+            self.media(scheme=scheme)
+            self.show(report)
+            pixels, _ = self.scale()
+            box = self.box("svg.timeline")
+            planned = slices(trace)
+            for _, kind, rank, _, _, begin, end in planned:
+                row = self.box(".timeline .idle", rank)
+                painted = self.browser.pixel(box["x"] + pixels(begin) + 2, row["y"] + row["height"] / 2)
+                self.assertEqual(painted, self.colour(f".bars .{kind}-0"), f"{kind}, {scheme}")
+            # Rank 1 waits for the first forward of rank 0; rank 0 for the backwards of rank 1.
+            first = min(begin for _, _, rank, _, _, begin, _ in planned if rank == 1)
+            row = self.box(".timeline .idle", 1)
+            self.assertEqual(self.browser.pixel(box["x"] + pixels(first / 2), row["y"] + row["height"] / 2), self.colour(".timeline .idle"))
+            self.assertEqual(self.browser.pixel(3, 3), self.colour("body", "backgroundColor"))
+
     def test_numbers_are_microbatches(self):
         report, _, trace = self.report(self.model(), "--stages=2")  # as many microbatches as there are by default: 32
         self.show(report)

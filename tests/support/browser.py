@@ -6,9 +6,11 @@ import os
 import pathlib
 import select
 import shutil
+import struct
 import subprocess
 import tempfile
 import time
+import zlib
 
 START = 60  # seconds until the browser answers, on a busy machine
 ANSWER = 60
@@ -114,6 +116,17 @@ class Browser:
     def screenshot(self, path, full=False):
         data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=full)["data"]
         pathlib.Path(path).write_bytes(base64.b64decode(data))
+
+    def pixel(self, x, y):
+        """(r, g, b) of what is painted there."""
+        data = base64.b64decode(self.call("Page.captureScreenshot", format="png",
+                                          clip={"x": x, "y": y, "width": 1, "height": 1, "scale": 1})["data"])
+        parts, at = b"", 8
+        while at < len(data):  # a PNG's chunks: length, kind, contents, checksum
+            (length,), kind = struct.unpack_from(">I", data, at), data[at + 4:at + 8]
+            parts += data[at + 8:at + 8 + length] if kind == b"IDAT" else b""
+            at += 12 + length
+        return tuple(zlib.decompress(parts)[1:4])  # one row of one pixel: a filter, which has nothing to filter, and its colours
 
     def _pump(self, wanted, limit, what):
         end = time.monotonic() + limit

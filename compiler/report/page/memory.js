@@ -16,9 +16,11 @@ class MemoryPicture {
     view.onChange(() => this.draw());
   }
 
+  // The rank that needs most; all of them where that is no litany.
   inWords() {
-    return 'memory over time: ' + this.step.memory.map((curve, rank) =>
-        `rank ${rank} peaks at ${formatBytes(MemoryPicture.peak(curve).bytes)}`).join(', ');
+    const peaks = this.step.memory.map((curve, rank) => ({rank, bytes: MemoryPicture.peak(curve).bytes}));
+    const told = peaks.length <= 8 ? peaks : [peaks.reduce((most, next) => next.bytes > most.bytes ? next : most)];
+    return 'memory over time: ' + told.map(({rank, bytes}) => `rank ${rank} peaks at ${formatBytes(bytes)}`).join(', ');
   }
 
   static peak({points}) {

@@ -30,8 +30,11 @@ class Navigator {
 
   select(timeline, action) {
     if (timeline.selected === action) return;
+    const stages = timeline.step.rank_of_stage.length;
     for (const other of this.timelines) {
-      const twin = action && (other === timeline ? action : other.step.byName.get(action.name)) || null;
+      // Of another number of stages, a stage of the same number is another part of the model.
+      const same = other === timeline ? action : action && other.step.rank_of_stage.length === stages ? other.step.byName.get(action.name) : null;
+      const twin = same || null;
       if (other.selected === twin) continue;
       other.selected = twin;
       other.drawSelection();

@@ -7,6 +7,7 @@ class Step {
     this.stagesOfRank = Array.from({length: this.ranks}, () => []);
     data.rank_of_stage.forEach((rank, stage) => this.stagesOfRank[rank].push(stage));
     this.lists = data.actions.map((columns, rank) => this.readRank(columns, rank));
+    this.work = Math.max(0, ...this.lists.map(list => list.findLast(action => isCompute(action.kind))?.end ?? 0));
     this.byName = new Map();
     this.ofMicrobatch = Array.from({length: this.microbatches}, () => []);
     for (const action of this.lists.flat()) {
@@ -58,10 +59,10 @@ class Step {
     }
   }
 
-  // Share of the step in which a rank computes nothing.
+  // Share of the time of F, B, I and W in which a rank computes nothing.
   idleShare(rank) {
     const busy = this.lists[rank].filter(action => isCompute(action.kind)).reduce((sum, {start, end}) => sum + end - start, 0);
-    return this.length > 0 ? 1 - busy / this.length : 0;
+    return this.work > 0 ? 1 - busy / this.work : 0;
   }
 
   // Mean time of a stage's actions of these kinds, per microbatch; ns.

@@ -1,7 +1,7 @@
 // The timeline of a step: ranks down, time across. All bars of a colour on a rank are one path with a rectangle an action;
 // numbers are texts where they fit. Drawn anew for every window of time, and only what lies in it.
 
-const ROW_HEIGHTS = [[8, 38], [16, 28], [32, 20], [Infinity, 13]];  // up to so many ranks, pixels a rank
+const ROW_HEIGHTS = [[8, 38], [16, 28], [32, 20], [Infinity, 15]];  // up to so many ranks, pixels a rank
 const NUMBER_SIZES = [12, 10.5, 9, 8, 7.5];
 
 class Timeline {
@@ -76,7 +76,10 @@ class Timeline {
       }
       const x = scale.clamped(action.start), width = scale.clamped(action.end) - x;
       const drawn = Math.max(width - Math.min(1, width * 0.15), 0.5).toFixed(2);
-      paths.set(action.style, `${paths.get(action.style) || ''}M${x.toFixed(2)} ${y}h${drawn}v${this.bar}h-${drawn}z`);
+      // While ranks wait for each other's norms the bubble stays in sight.
+      const height = 'NT'.includes(action.kind) ? 0.3 * this.bar : this.bar;
+      const top = y + (this.bar - height) / 2;
+      paths.set(action.style, `${paths.get(action.style) || ''}M${x.toFixed(2)} ${top.toFixed(1)}h${drawn}v${height.toFixed(1)}h-${drawn}z`);
       if (isCompute(action.kind)) this.addNumber(action, x, width, numbers);
       const phase = phases.get(action.phase) || {from: x, to: x};
       phases.set(action.phase, {from: Math.min(phase.from, x), to: Math.max(phase.to, x + width)});
