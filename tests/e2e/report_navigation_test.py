@@ -12,17 +12,6 @@ TIMELINE = "svg.timeline"
 STATE = "[document.querySelector('.zoom').textContent, document.querySelector('svg.timeline .ground').innerHTML]"
 
 
-def told(seconds_):
-    """A time as the page writes it: four digits and a unit."""
-    if seconds_ == 0:
-        return "0 s"
-    for factor, unit in ((1e9, "ns"), (1e6, "µs"), (1e3, "ms"), (1, "s")):
-        if seconds_ * factor < 999.5 or unit == "s":
-            value = seconds_ * factor
-            digits = max(0, 3 - (len(str(int(value))) - 1)) if value >= 1 else 4
-            return f"{value:.{digits}f} {unit}"
-
-
 class Navigation(PageCase):
     def setUp(self):
         super().setUp()
@@ -72,6 +61,10 @@ class Navigation(PageCase):
         self.assertLess(abs(ring["x"] + ring["width"] / 2 - box["x"] - pixels((begin + end) / 2)), 2.5)
         return name
 
+    def assert_time(self, text, expected):
+        """The page writes four digits of whole nanoseconds."""
+        self.assertAlmostEqual(seconds(text), expected, delta=1e-3 * expected + 1e-9)
+
     def card_hidden(self):
         return self.browser.js("document.getElementById('card').hidden")
 
@@ -81,13 +74,15 @@ class Navigation(PageCase):
         _, _, _, _, begin, end = self.planned["1F3"]
         card = self.text("#card")
         self.assertIn("stage 1, forward, microbatch 3", card)
-        self.assertIn(f"at {told(begin)}", card)
+        self.assert_time(re.search(r"steady, at (.*), takes", card)[1], begin)
         self.assertIn("(modelled)", card)
         for sender, receiver, send in ((0, 1, "0SEND_F3"), (1, 2, "1SEND_F3")):
             sent, arrived = self.messages[send]
             # 32 hidden floats of one sample.
-            self.assertIn(f"message from stage {sender} (rank {sender}) to stage {receiver} (rank {receiver}), microbatch 3: 128 B, "
-                          f"sent at {told(sent)}, arrived at {told(arrived)}", card)
+            times = re.search(rf"message from stage {sender} \(rank {sender}\) to stage {receiver} \(rank {receiver}\), microbatch 3: "
+                              r"128 B, sent at (.*), arrived at (.*)", card)
+            self.assert_time(times[1], sent)
+            self.assert_time(times[2], arrived)
             line = self.browser.js(f"document.querySelector('.message[data-from=\"{sender}\"][data-to=\"{receiver}\"]').getAttribute('d')")
             start, finish = re.match(r"M([\d.]+) ", line)[1], re.search(r" ([\d.]+) [\d.]+$", line)[1]
             pixels, _ = self.scale()
