@@ -14,7 +14,7 @@ function headerOf({report, step}) {
                  ['precision', report.precision], ['planned for', report.device], ['mode', report.mode]];
   const figures = [
     figure('step time', formatTime(report.step_time_s * 1e9), report.times, report.mode === 'train' ? 'with the update' : ''),
-    figure('bubble ratio', formatPercent(report.bubble_ratio), report.times, 'idle share of all ranks before the update'),
+    figure('bubble ratio', formatPercent(report.bubble_ratio), report.times, 'idle share before the update'),
     figure('slowest stage over bound', report.bound_ratio > 0 ? report.bound_ratio.toFixed(3) : '–', report.times, '1: no other cut could be faster'),
     figure('peak memory', formatBytes(report.peak_bytes), 'planned', 'of the rank that needs most'),
   ];

@@ -77,7 +77,7 @@ class Timeline {
       const x = scale.clamped(action.start), width = scale.clamped(action.end) - x;
       const drawn = Math.max(width - Math.min(1, width * 0.15), 0.5).toFixed(2);
       // While ranks wait for each other's norms the bubble stays in sight.
-      const height = 'NT'.includes(action.kind) ? 0.3 * this.bar : this.bar;
+      const height = 'NT'.includes(action.kind) ? Math.max(2, 0.15 * this.bar) : this.bar;
       const top = y + (this.bar - height) / 2;
       paths.set(action.style, `${paths.get(action.style) || ''}M${x.toFixed(2)} ${top.toFixed(1)}h${drawn}v${height.toFixed(1)}h-${drawn}z`);
       if (isCompute(action.kind)) this.addNumber(action, x, width, numbers);
