@@ -1,0 +1,188 @@
+// Measured over simulated step time on the CPU, 2 ranks of one thread each, so that both cores of a small machine are busy
+// as they are in a pipeline: costs are profiled at M = 8, the plan is compiled with them, and run. Then what the same
+// profile says of another M and of one rank: stage times and step times. Each pair profiles anew, as the machine's
+// speed drifts. Without a profile, the error is printed too.
+//
+//   bench-measured [--models=NAME,...] [--pairs=N]      mlp, gpt-6, resnet18-64; the machine must be otherwise idle
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "runtime/data/npz.h"
+#include "tests/bench/figures.h"
+#include "tests/bench/run_program.h"
+#include "tests/bench/traced_run.h"
+
+namespace pipec::bench {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kProfiledMicrobatches = 8, kSteps = 8;
+
+struct BenchModel {
+  std::string name;
+  std::vector<std::string> make_model;
+  TensorType input;  // of a microbatch
+  std::string input_name;
+  int64_t classes = 0;
+  Shape labels;
+};
+
+std::vector<BenchModel> Models() {
+  return {
+      {"mlp",
+       {"mlp", "--layers=16", "--inputs=512", "--hidden=512", "--batch=64"},
+       {DType::kFloat32, {64, 512}},
+       "x",
+       10,
+       {64}},
+      {"gpt-6", {"gpt", "--preset=gpt-6"}, {DType::kInt64, {1, 256}}, "input_ids", 256, {1, 256}},
+      {"resnet18-64", {"resnet", "--preset=resnet18-64"}, {DType::kFloat32, {8, 3, 64, 64}}, "x", 10, {8}},
+  };
+}
+
+// So many microbatches of random values or, if int64, of [0, bound).
+HostArray Random(TensorType type, int64_t microbatches, int64_t bound) {
+  type.shape[0] *= microbatches;
+  auto bytes = std::make_shared<std::string>(type.bytes(), '\0');
+  std::mt19937 random(7);
+  for (int64_t k = 0; k < type.elements(); ++k) {
+    if (type.dtype == DType::kInt64) {
+      const int64_t value = random() % bound;
+      std::memcpy(&(*bytes)[8 * k], &value, 8);
+    } else {
+      const float value = std::normal_distribution<float>()(random);
+      std::memcpy(&(*bytes)[4 * k], &value, 4);
+    }
+  }
+  return {type, *bytes, bytes};
+}
+
+struct PipelineShape {
+  int ranks, microbatches;
+};
+
+// A plan and what its report says.
+struct Planned {
+  std::string plan;
+  json report;
+};
+
+class Bench {
+ public:
+  explicit Bench(const BenchModel& model) : model_(model) {
+    std::vector<std::string> words = {"make-model"};
+    words.insert(words.end(), model.make_model.begin(), model.make_model.end());
+    words.insert(words.end(), {"-o", folder_ / "model.onnx"});
+    MustRun(words);
+    constexpr int64_t kMicrobatches = 32;
+    const NamedArrays arrays = {
+        {model.input_name, Random(model.input, kMicrobatches, model.classes)},
+        {"labels", Random({DType::kInt64, model.labels}, kMicrobatches, model.classes)}};
+    if (const absl::Status status = WriteNpz(folder_ / "data.npz", arrays); !status.ok()) {
+      std::fprintf(stderr, "bench-measured: %s\n", status.ToString().c_str());
+      std::exit(1);
+    }
+  }
+
+  void Run(int pairs) {
+    const std::vector<PipelineShape> shapes = {
+        {2, kProfiledMicrobatches}, {2, 2 * kProfiledMicrobatches}, {1, kProfiledMicrobatches}};
+    std::map<std::string, std::vector<double>> ratios;
+    for (int pair = 0; pair < pairs; ++pair) {
+      Execute(Compile(shapes[0], false), true);
+      for (const PipelineShape& shape : shapes) {
+        const std::string at = absl::StrCat("p", shape.ranks, "_m", shape.microbatches);
+        const Planned planned = Compile(shape, true);
+        const TracedRun run = Execute(planned, false);
+        const double step = Median(run.steps) + Median(run.gaps);
+        ratios[absl::StrCat("step_", at)].push_back(step / planned.report["step_time_s"].get<double>());
+        for (const json& row : planned.report["stages"]) {
+          const auto& [forward, backward] = run.stages.at(row["stage"]);
+          ratios[absl::StrCat("stage", row["stage"].get<int>(), "_", at)].push_back(
+              (forward + backward) / (row["forward_s"].get<double>() + row["backward_s"].get<double>()));
+        }
+        if (pair > 0 || shape.ranks != 2 || shape.microbatches != kProfiledMicrobatches) continue;
+        ratios["unprofiled_step"].push_back(step / Compile(shape, false).report["step_time_s"].get<double>());
+      }
+    }
+    const std::string name = absl::StrReplaceAll(model_.name, {{"-", "_"}});
+    double worst_step = 0, worst_stage = 0;
+    for (const auto& [figure, values] : ratios) {
+      PrintRatios(absl::StrCat(name, "_", figure), values);
+      const double error = std::abs(Median(values) - 1);
+      if (absl::StartsWith(figure, "step_")) worst_step = std::max(worst_step, error);
+      if (absl::StartsWith(figure, "stage")) worst_stage = std::max(worst_stage, error);
+    }
+    std::printf("%s_worst_stage_error %.3f ratio\n%s_worst_step_error %.3f ratio\n", name.c_str(),
+                worst_stage, name.c_str(), worst_step);
+    std::fflush(stdout);
+  }
+
+ private:
+  Planned Compile(PipelineShape shape, bool with_profile) const {
+    const std::string plan = folder_ / (with_profile ? "measured.plan" : "modelled.plan");
+    std::vector<std::string> words = {"pipec",
+                                      folder_ / "model.onnx",
+                                      absl::StrCat("--stages=", shape.ranks),
+                                      absl::StrCat("--microbatches=", shape.microbatches),
+                                      "--json",
+                                      "-o",
+                                      plan};
+    if (with_profile) words.push_back(absl::StrCat("--profile=", folder_ / "profile.json"));
+    return {plan, json::parse(MustRun(words).out)};
+  }
+
+  // Traced, or profiled.
+  TracedRun Execute(const Planned& planned, bool profile) const {
+    std::vector<std::string> words = {"piperun", planned.plan, absl::StrCat("--data=", folder_ / "data.npz"),
+                                      absl::StrCat("--steps=", kSteps), "--threads=1"};
+    const std::string trace = folder_ / "trace.json";
+    words.push_back(profile ? absl::StrCat("--profile=", folder_ / "profile.json")
+                            : absl::StrCat("--trace=", trace));
+    MustRun(words);
+    return profile ? TracedRun() : ReadTrace(trace);
+  }
+
+  const BenchModel model_;
+  const ScratchFolder folder_;
+};
+
+int Main(int argc, char** argv) {
+  std::vector<std::string> wanted = {"mlp", "gpt-6", "resnet18-64"};
+  int pairs = 15;
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view word = argv[i];
+    bool good = true;
+    if (absl::ConsumePrefix(&word, "--models=")) {
+      wanted = absl::StrSplit(word, ',');
+    } else {
+      good = absl::ConsumePrefix(&word, "--pairs=") && absl::SimpleAtoi(word, &pairs) && pairs > 0;
+    }
+    if (good) continue;
+    std::fprintf(stderr, "bench-measured: '%s'; usage: bench-measured [--models=NAME,...] [--pairs=N]\n",
+                 argv[i]);
+    return 2;
+  }
+  for (const BenchModel& model : Models()) {
+    if (std::find(wanted.begin(), wanted.end(), model.name) != wanted.end()) Bench(model).Run(pairs);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace pipec::bench
+
+int main(int argc, char** argv) { return pipec::bench::Main(argc, argv); }
