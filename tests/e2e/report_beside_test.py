@@ -55,6 +55,15 @@ class Beside(PageCase):
             self.assertAlmostEqual(float(rows[name][3].replace("−", "-").rstrip(" %")), ratio * 100, delta=0.11)
         self.assertEqual(self.browser.complaints, [])
 
+    def test_stages_a_rank_are_those_asked_for_where_that_works(self):
+        flags = ["--stages=2", "--microbatches=4"]
+        report, _, _ = self.report(self.model, "--schedule=interleaved", "--virtual-stages=4", "--compare=looped-bfs,zb-v", *flags)
+        self.show(report)
+        self.assertEqual([row[:2] for row in self.table("#compare")], [["interleaved", "4"], ["looped-bfs", "4"], ["zb-v", "2"]])
+        report, _, _ = self.report(self.model, "--schedule=1f1b", "--compare=looped-bfs", *flags)
+        self.show(report)
+        self.assertEqual([row[:2] for row in self.table("#compare")], [["1f1b", "1"], ["looped-bfs", "2"]])
+
     def test_recomputing_schedules_say_so(self):
         flags = ["--stages=2", "--microbatches=32", "--optimizer=sgd"]
         _, keeping, _ = self.report(self.model, "--schedule=gpipe", "--recompute=none", *flags)
