@@ -121,10 +121,13 @@ absl::Status Explain(const absl::Status& status, const CompileOptions& options, 
 
 // What every action of a stage takes; B is I + W at once.
 StageTimes TimesBesideNodes(const Schedule& schedule, double action_seconds) {
-  const bool splits = absl::c_any_of(schedule.ranks, [](const std::vector<Action>& list) {
-    return absl::c_any_of(list, [](const Action& action) { return action.kind == ActionKind::kW; });
-  });
-  return {action_seconds, action_seconds, splits ? action_seconds : 0};
+  const auto runs = [&schedule](ActionKind kind) {
+    return absl::c_any_of(schedule.ranks, [kind](const std::vector<Action>& list) {
+      return absl::c_any_of(list, [kind](const Action& action) { return action.kind == kind; });
+    });
+  };
+  const bool backward = runs(ActionKind::kB) || runs(ActionKind::kI);
+  return {action_seconds, backward ? action_seconds : 0, runs(ActionKind::kW) ? action_seconds : 0};
 }
 
 void AssignStages(Module& module, const StageItems& items, const std::vector<int>& stage_of,

@@ -23,7 +23,7 @@ class Profile(Case):
     def profile(self, *flags, device="cpu"):
         path = self.folder / "profile.json"
         plan = self.compile(self.model, "--microbatches=8", *flags)
-        self.run_tool("piperun", plan, f"--data={self.data}", "--epochs=2", f"--profile={path}", f"--device={device}", "--threads=1")
+        self.run_tool("piperun", plan, f"--data={self.data}", f"--profile={path}", f"--device={device}", "--threads=1")
         return path
 
     def report(self, *flags):
@@ -54,6 +54,13 @@ class Profile(Case):
         text = self.run_tool("pipec", self.model, "--microbatches=8", "--stages=2", given, "--dry-run").stdout
         self.assertIn("times for cpu: measured", text)
         self.assertRegex(text, r"step time +[0-9.]+ ms \(measured\)")
+
+    def test_inference_too(self):
+        report = self.report("--mode=infer", "--microbatches=8", f"--profile={self.profile('--mode=infer')}")
+        self.assertEqual(report["times"], "measured")
+        for row in report["stages"]:
+            self.assertGreater(row["forward_s"], 0)
+            self.assertEqual(row["backward_s"], 0)
 
     def test_what_is_missing_is_modelled(self):
         path = self.profile("--stages=2")
