@@ -95,10 +95,22 @@ class Drawing(PageCase):
         self.assertLess(self.elements("svg.timeline *"), 3000)
 
     def test_phases_and_bubbles(self):
-        report, said, _ = self.report(self.model(), "--stages=4", "--microbatches=8")
+        report, said, trace = self.report(self.model(), "--stages=4", "--microbatches=8")
         self.show(report)
-        for phase in ("warm-up", "steady", "cool-down"):
-            self.assertEqual(self.elements(f".timeline rect.{phase}"), 4, phase)
+        pixels, _ = self.scale()
+        for rank in range(4):
+            mine = [(kind, begin, end) for _, kind, r, _, _, begin, end in slices(trace) if r == rank]
+            first_backward = min(begin for kind, begin, _ in mine if kind == "B")
+            last_forward = max(end for kind, _, end in mine if kind == "F")
+            after = min(begin for kind, begin, _ in mine if begin >= last_forward)
+            limits = {"warm-up": (mine[0][1], max(end for kind, _, end in mine if kind == "F" and end <= first_backward)),
+                      "steady": (first_backward, last_forward), "cool-down": (after, mine[-1][2])}
+            for phase, (begin, end) in limits.items():
+                self.assertEqual(self.elements(f".timeline rect.{phase}"), 4)
+                x, width = self.browser.js(f"(r => [r.getAttribute('x'), r.getAttribute('width')].map(Number))"
+                                           f"(document.querySelectorAll('.timeline rect.{phase}')[{rank}])")
+                self.assertAlmostEqual(x, pixels(begin), delta=1, msg=f"{phase} of rank {rank}")
+                self.assertAlmostEqual(x + width, pixels(end), delta=2.5, msg=f"{phase} of rank {rank}")
         self.assertEqual(self.elements(".timeline rect.idle"), 4)
         # The update comes after the part whose bubbles count.
         bars = [bar for bar in self.bars() if bar[1] != "once"]
