@@ -38,6 +38,8 @@ absl::StatusOr<Schedule> ChosenSchedule(Mode mode, const CompileOptions& options
                                                        ? " goes backward too; it is for --mode=train"
                                                        : " only goes forward; it is for --mode=infer"));
   }
+  if (options.schedule == "auto")
+    return absl::UnimplementedError("--schedule=auto compiles the model many times, which only pipec does; name a schedule");
   const ScheduleInfo* info = FindSchedule(options.schedule);
   if (!info || info->forward_only != (mode == Mode::kInfer)) return RefuseName(mode, options.schedule);
   const int virtual_stages =

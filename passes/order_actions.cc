@@ -15,23 +15,11 @@
 #include "passes/chosen_schedule.h"
 #include "passes/passes.h"
 #include "passes/rank_programs.h"
+#include "passes/stage_links.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
 namespace {
-
-// Pairs of stages with messages of a kind per microbatch, with their time on the wire.
-std::vector<StageLink> Links(const Module& module, const Cluster& cluster, bool backward) {
-  std::vector<StageLink> links;
-  for (const Message& message : module.messages) {
-    if (message.kind != MessageKind::kActivation && (message.kind != MessageKind::kGradient || !backward))
-      continue;
-    int64_t bytes = 0;
-    for (const Value* value : message.node->inputs()) bytes += value->type.bytes();
-    links.push_back({message.from_stage, message.to_stage, MessageSeconds(bytes, cluster.link)});
-  }
-  return links;
-}
 
 absl::StatusOr<Schedule> WithMessages(Schedule schedule, absl::Span<const StageLink> links,
                                       absl::Span<const StageTimes> times) {
@@ -119,7 +107,7 @@ absl::StatusOr<bool> OrderActions(Module& module, const PassContext& context) {
   std::vector<StageTimes> times;
   for (const Stage& stage : module.stages) times.push_back(stage.times);
 
-  const std::vector<StageLink> links = Links(module, options.cluster, module.mode == Mode::kTrain);
+  const std::vector<StageLink> links = StageLinks(module, options.cluster, module.mode == Mode::kTrain);
   ASSIGN_OR_RETURN(module.schedule, WithMessages(std::move(chosen), links, times));
   ASSIGN_OR_RETURN(module.simulation, Simulate(module.schedule, links, times));
   if (module.mode == Mode::kInfer) {
@@ -128,7 +116,7 @@ absl::StatusOr<bool> OrderActions(Module& module, const PassContext& context) {
   }
   // Unit times: evaluation advances in lockstep, so that a link never holds more than two messages.
   const std::vector<StageTimes> unit(stages);
-  ASSIGN_OR_RETURN(module.eval_schedule, WithMessages(forward, Links(module, options.cluster, false), unit));
+  ASSIGN_OR_RETURN(module.eval_schedule, WithMessages(forward, StageLinks(module, options.cluster, false), unit));
   AddUpdate(module, module.schedule);
   SimulateUpdate(module, options.cluster);
   return true;

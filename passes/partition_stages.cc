@@ -178,7 +178,7 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
     return Explain(absl::OutOfRangeError(absl::StrCat("at most ", MaxStages(problem))), options,
                    virtual_stages);
   }
-  problem.in_flight = InFlight(schedule, KeptFrom::kForward);
+  problem.in_flight = options.cut_for_one_in_flight ? std::vector<int>(stages, 1) : InFlight(schedule, KeptFrom::kForward);
   problem.rank_of_stage = schedule.rank_of_stage;
   const int64_t limit = options.cluster.memory_limit > 0 ? options.cluster.memory_limit : kUnlimited;
   if (options.cut.empty()) problem.memory_limit = limit;

@@ -28,6 +28,9 @@ struct CompileOptions {
   int virtual_stages = 0;        // 0: what the schedule needs
   std::string schedule = "1f1b";
   std::shared_ptr<const Schedule> schedule_from_file;  // instead of one by name, if there is one
+  // That file's order was made for the memory that there is beside stages cut for one microbatch in flight: these are cut so,
+  // and whether it all fits is seen when memory is planned.
+  bool cut_for_one_in_flight = false;
   int microbatches = 32;
   int replicas = 1;
   std::string loss = "auto";     // auto, output:NAME[*WEIGHT],..., cross-entropy, mse, bce

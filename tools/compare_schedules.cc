@@ -1,20 +1,14 @@
 #include "tools/compare_schedules.h"
 
-#include "passes/pass_manager.h"
 #include "runtime/base/status.h"
+#include "tools/compile_module.h"
 
 namespace pipec {
 namespace {
 
 absl::StatusOr<StepPicture> StepOf(CompileFlags flags, const std::string& schedule, const Module& other) {
   flags.UseSchedule(schedule, other);
-  ASSIGN_OR_RETURN(std::unique_ptr<Module> module, flags.Import());
-  absl::Status lowered = RunPipeline(*module, flags.context());
-  if (absl::IsResourceExhausted(lowered) && flags.RecomputeEverywhere()) {
-    ASSIGN_OR_RETURN(module, flags.Import());
-    lowered = RunPipeline(*module, flags.context());
-  }
-  RETURN_IF_ERROR(lowered);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, CompileModule(flags));
   return ModelledStep(*module);
 }
 

@@ -33,6 +33,7 @@ constexpr int64_t kMaxBatch = int64_t{1} << 31;
 std::vector<std::string> ScheduleNames() {
   std::vector<std::string> names;
   for (const ScheduleInfo& info : AllSchedules()) names.emplace_back(info.name);
+  names.emplace_back(CompileFlags::kAutoSchedule);
   return names;
 }
 
@@ -88,11 +89,12 @@ void CompileFlags::AddTo(FlagTable& table) {
   table.Add({.name = "schedule",
              .value = absl::StrCat(absl::StrJoin(ScheduleNames(), "|"), "|FILE.csv"),
              .default_text = "1f1b; infer in infer mode",
-             .help = "order of the work; --list-schedules describes them; a file is in PyTorch's CSV",
+             .help = "order of the work; --list-schedules describes them; auto: the fastest of all that fit, and of what a "
+                     "search finds; a file is in PyTorch's CSV",
              .choices = ScheduleNames(),
              .parse = [this](absl::string_view text) {
                schedule_ = std::string(text);
-               return FindSchedule(text) || absl::EndsWith(text, kScheduleFile)
+               return FindSchedule(text) || text == kAutoSchedule || absl::EndsWith(text, kScheduleFile)
                           ? absl::OkStatus()
                           : absl::InvalidArgumentError(absl::StrCat(
                                 "'", text, "' is not known; valid are ", absl::StrJoin(ScheduleNames(), ", "),
@@ -238,6 +240,13 @@ void CompileFlags::UseSchedule(absl::string_view name, const Module& other) {
   int& virtual_stages = context_.options.virtual_stages;
   const ScheduleInfo* info = FindSchedule(name);
   if (virtual_stages > 0 && info && !info->generate(shape).ok()) virtual_stages = 0;
+}
+
+void CompileFlags::UseCandidate(const ScheduleCandidate& candidate) {
+  schedule_ = candidate.name;
+  context_.options.schedule_from_file = candidate.found;
+  context_.options.cut_for_one_in_flight = candidate.found != nullptr;
+  context_.options.virtual_stages = candidate.virtual_stages;
 }
 
 absl::StatusOr<int64_t> CompileFlags::Resolve() {

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/module.h"
+#include "passes/auto_schedule.h"
 #include "passes/pass.h"
 #include "tools/support/flags.h"
 
@@ -26,12 +27,17 @@ class CompileFlags {
   // Before Import: another schedule, by name, in the mode and with the ranks and microbatches of `other`, and the stages a
   // rank that were asked for, where that schedule can have as many.
   void UseSchedule(absl::string_view name, const Module& other);
+  // Whether the schedule is to be chosen (--schedule=auto); and before Import: one that was.
+  bool LeavesScheduleOpen() const { return schedule_ == kAutoSchedule; }
+  void UseCandidate(const ScheduleCandidate& candidate);
   // Valid after Import.
   const PassContext& context() const { return context_; }
   const std::string& model() const { return model_; }
   absl::Status RequireModel() const {
     return model_.empty() ? absl::InvalidArgumentError("MODEL is missing") : absl::OkStatus();
   }
+
+  static constexpr char kAutoSchedule[] = "auto";
 
   // Weights in external files may be absent.
   bool allow_missing_weights = false;

@@ -13,8 +13,10 @@
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/file_reader.h"
 #include "runtime/base/status.h"
+#include "tools/choose_schedule.h"
 #include "tools/compare_schedules.h"
 #include "tools/compile_flags.h"
+#include "tools/compile_module.h"
 #include "tools/lists.h"
 #include "tools/support/flags.h"
 #include "tools/write_onnx.h"
@@ -183,14 +185,14 @@ absl::Status Compile(PipecFlags& flags) {
   }
   const bool replaces = std::filesystem::exists(directory);
   const CompileFlags as_given = flags.compile;
-  ASSIGN_OR_RETURN(std::unique_ptr<Module> module, flags.compile.Import());
-  absl::Status lowered = Lower(flags, *module, flags.json ? std::cerr : std::cout);
-  if (absl::IsResourceExhausted(lowered) && flags.compile.RecomputeEverywhere()) {
-    // Which stages recompute is chosen before memory is laid out, by an estimate that was too low.
-    ASSIGN_OR_RETURN(module, flags.compile.Import());
-    lowered = Lower(flags, *module, flags.json ? std::cerr : std::cout);
+  std::optional<AutoSchedule> chosen;
+  if (flags.compile.LeavesScheduleOpen()) {
+    ASSIGN_OR_RETURN(chosen, ChooseSchedule(as_given));
+    flags.compile.UseCandidate(chosen->candidates[0]);
   }
-  RETURN_IF_ERROR(lowered);
+  std::ostream& printed = flags.json ? std::cerr : std::cout;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Module> module,
+                   CompileModule(flags.compile, [&](Module& now) { return Lower(flags, now, printed); }));
 
   if (module->level < Level::kPlanned) {
     if (flags.prints_module()) return absl::OkStatus();
@@ -198,7 +200,8 @@ absl::Status Compile(PipecFlags& flags) {
         absl::StrCat("without the passes of --disable-pass the module ends at level ", Name(module->level),
                      ", of which there is no plan; --print=", Name(module->level), " prints it"));
   }
-  const Report report = MakeReport(*module, flags.compile.context().options.cluster);
+  Report report = MakeReport(*module, flags.compile.context().options.cluster);
+  if (chosen) AddCandidates(*chosen, report);
   ASSIGN_OR_RETURN(const std::optional<StepPicture> measured, ReadMeasured(flags.measured_file, *module));
   const std::string html =
       ReportHtml(*module, report, CompareSchedules(as_given, flags.compared, *module), measured);

@@ -39,6 +39,23 @@ std::string ReportJson(const Report& report) {
   out["bound_s"] = report.bound_seconds;
   out["peak_bytes"] = report.peak_bytes;
   out["memory_limit"] = report.memory_limit;
+  if (!report.candidates.empty()) {
+    out["candidates"] = nlohmann::ordered_json::array();
+    for (const CandidateRow& row : report.candidates) {
+      nlohmann::ordered_json& candidate = out["candidates"].emplace_back();
+      candidate["schedule"] = row.schedule;
+      candidate["virtual_stages"] = row.virtual_stages;
+      if (row.refusal.empty()) {
+        candidate["step_time_s"] = row.step_seconds;
+        candidate["order_s"] = row.order_seconds;
+        candidate["bubble_ratio"] = row.bubble_ratio;
+        candidate["peak_bytes"] = row.peak_bytes;
+      } else {
+        candidate["refusal"] = row.refusal;
+      }
+    }
+    out["candidates_bound_s"] = report.candidates_bound_seconds;
+  }
   out["notes"] = report.notes;
   // A file's name may be any bytes.
   return out.dump(2, ' ', /*ensure_ascii=*/false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

@@ -28,6 +28,17 @@ struct StageRow {
   int64_t live_bytes = 0;      // of its rank: the largest sum of what is live at once; no layout is smaller
 };
 
+// --schedule=auto: one of those that the plan's own was chosen from.
+struct CandidateRow {
+  std::string schedule;
+  int virtual_stages = 1;
+  double step_seconds = 0;
+  double order_seconds = 0;  // until its last F, I or W ends
+  double bubble_ratio = 0;
+  int64_t peak_bytes = 0;
+  std::string refusal;  // why it cannot be had; "": it can
+};
+
 struct Report {
   std::string model;
   std::string schedule;
@@ -48,6 +59,8 @@ struct Report {
   int64_t memory_limit = 0;  // of a device
   double measured = 0;       // share of the seconds of all nodes, the update included, that was measured
   Origin message_origin = Origin::kModelled;
+  std::vector<CandidateRow> candidates;     // the fastest first; empty: the schedule was given
+  double candidates_bound_seconds = 0;      // what no order_seconds of stages cut and placed so can beat; 0: not known
   std::vector<std::string> notes;
 };
 

@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "compiler/report/candidates.h"
 #include "compiler/report/report.h"
 #include "runtime/base/format_size.h"
 
@@ -21,6 +22,7 @@ std::string ReportText(const Report& report) {
   const std::string origin = OriginOf(report.measured);
   for (const std::string& note : report.notes) absl::StrAppend(&out, "note: ", note, "\n");
   if (!report.notes.empty()) out += "\n";
+  absl::StrAppend(&out, CandidatesText(report));
   absl::StrAppendFormat(&out,
                         "%s: %d ranks x %d stages, %s, %d microbatches, batch %d, times for %s: %s, of messages: %s\n\n",
                         report.model, report.shape.ranks, report.shape.virtual_stages, report.schedule,
