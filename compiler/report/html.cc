@@ -1,6 +1,7 @@
-// The report as one page: all that it shows as JSON, in the page that draws it (page/). Times are whole nanoseconds from
-// the step's begin; a rank's actions are columns, one entry an action, kinds as letters: F B I W, N (norm), U (update),
-// T (tied parameters). A message is [link, microbatch, sent, arrived]. Memory is [time, bytes, time, bytes, ...].
+// The report as one page: all that it shows as JSON, in the page that draws it (page/). Times are whole
+// nanoseconds from the step's begin; a rank's actions are columns, one entry an action, kinds as letters: F B
+// I W, N (norm), U (update), T (tied parameters). A message is [link, microbatch, sent, arrived]. Memory is
+// [time, bytes, time, bytes, ...].
 #include <cmath>
 #include <nlohmann/json.hpp>
 

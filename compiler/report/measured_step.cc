@@ -1,5 +1,6 @@
-// The trace's events have args step, stage and microbatch. cat F, B, ..., NORM, UPDATE: what a rank does; SEND_F, SEND_B, with
-// args from_stage and to_stage: a message is handed over; wait, with the same args, on the receiver: until it was there.
+// The trace's events have args step, stage and microbatch. cat F, B, ..., NORM, UPDATE: what a rank does;
+// SEND_F, SEND_B, with args from_stage and to_stage: a message is handed over; wait, with the same args, on
+// the receiver: until it was there.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>

@@ -16,8 +16,8 @@ struct MemoryPoint {
 struct MemoryCurve {
   int64_t always_bytes = 0;    // parameters, gradients, optimizer state, constants
   int64_t reserved_bytes = 0;  // what the plan takes: also what single actions work in
-  // always_bytes and what microbatches keep (activations, messages, inputs): from the start of the first action that touches
-  // a buffer to the end of the last. Ascending in time, from 0 on.
+  // always_bytes and what microbatches keep (activations, messages, inputs): from the start of the first
+  // action that touches a buffer to the end of the last. Ascending in time, from 0 on.
   std::vector<MemoryPoint> points;
 };
 

@@ -51,8 +51,8 @@ struct Report {
   std::vector<StageRow> stages;
   double bubble_ratio = 0;  // idle / (ranks x time of F, B, I and W)
   double step_seconds = 0;  // the update included
-  // The slowest stage, its messages counted, over the partitioner's lower bound; with several stages a rank the
-  // slowest rank. 0: no bound.
+  // The slowest stage, its messages counted, over the partitioner's lower bound; with several stages a rank
+  // the slowest rank. 0: no bound.
   double bound_ratio = 0;
   double bound_seconds = 0;
   int64_t peak_bytes = 0;    // of the rank that needs most
@@ -86,8 +86,8 @@ struct ComparedStep {
   std::string refusal;  // why there is no step
 };
 
-// One page without references to anything outside it: figures, the timeline of a step, under it the measured one and those of
-// other schedules, on one scale; memory over time; stage loads.
+// One page without references to anything outside it: figures, the timeline of a step, under it the measured
+// one and those of other schedules, on one scale; memory over time; stage loads.
 std::string ReportHtml(const Module& module, const Report& report,
                        const std::vector<ComparedStep>& compared = {},
                        const std::optional<StepPicture>& measured = std::nullopt);

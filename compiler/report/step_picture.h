@@ -1,5 +1,5 @@
-// One step as the report draws it: who did what when, the messages in between, memory over time. Plain data, from
-// the simulation of a finished module or from a trace of what really happened.
+// One step as the report draws it: who did what when, the messages in between, memory over time. Plain data,
+// from the simulation of a finished module or from a trace of what really happened.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +47,8 @@ struct StepPicture {
 // The modelled step of a module of level planned.
 StepPicture ModelledStep(const Module& module);
 
-// The step of median length in a Chrome trace that piperun wrote while it executed the module's plan. InvalidArgument if
-// it is no such trace, or of another plan: `path` is named.
+// The step of median length in a Chrome trace that piperun wrote while it executed the module's plan.
+// InvalidArgument if it is no such trace, or of another plan: `path` is named.
 absl::StatusOr<StepPicture> MeasuredStep(absl::string_view trace, absl::string_view path,
                                          const Module& module);
 

@@ -23,7 +23,7 @@ function section(id, title, note, ...children) {
               note ? html('p', {class: 'note'}, note) : null, ...children);
 }
 
-// Rows of cells; the first row is the head. A cell is text or {text, ...attributes}.
+// A table under the names of its columns. A cell is text or {text, attributes}.
 function table(label, head, rows) {
   const cell = (tag, content) => typeof content === 'object' ?
       html(tag, content.attributes, content.text) : html(tag, tag === 'th' ? {scope: 'col'} : {}, content);

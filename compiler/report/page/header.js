@@ -15,7 +15,8 @@ function headerOf({report, step}) {
   const figures = [
     figure('step time', formatTime(report.step_time_s * 1e9), report.times, report.mode === 'train' ? 'with the update' : ''),
     figure('bubble ratio', formatPercent(report.bubble_ratio), report.times, 'idle share before the update'),
-    figure('slowest stage over bound', report.bound_ratio > 0 ? report.bound_ratio.toFixed(3) : '–', report.times, '1: no other cut could be faster'),
+    figure('slowest stage over bound', report.bound_ratio > 0 ? report.bound_ratio.toFixed(3) : '–', report.times,
+           '1: no other cut could be faster'),
     figure('peak memory', formatBytes(report.peak_bytes), 'planned', 'of the rank that needs most'),
   ];
   return html('header', {}, html('p', {class: 'eyebrow'}, 'pipec report'), html('h1', {}, report.model),
@@ -25,10 +26,9 @@ function headerOf({report, step}) {
 }
 
 function stageTable(report) {
-  const number = text => ({text: String(text)});
   const rows = report.stages.map(row => [
     row.stage, row.rank, row.nodes, formatCount(row.parameters), formatFlop(row.flop), formatTime(row.forward_s * 1e9),
-    formatTime(row.backward_s * 1e9), formatBytes(row.sent_bytes), formatBytes(row.peak_bytes), row.times].map(number));
+    formatTime(row.backward_s * 1e9), formatBytes(row.sent_bytes), formatBytes(row.peak_bytes), row.times].map(String));
   return section('stages', 'Stages', `Times are ${report.times}; bytes and counts are exact. Work, times and sent bytes are per ` +
                  'microbatch; peak memory is the rank’s.',
                  table('stages', ['stage', 'rank', 'nodes', 'parameters', 'work', 'forward', 'backward', 'sent', 'peak memory', 'times'], rows));

@@ -39,7 +39,8 @@ class LoadsPicture {
           }));
       const ratio = bound > 0 ? `${(this.loads[rank] / bound).toFixed(2)}×` : formatTime(this.loads[rank] * 1e9);
       return pieces.join('') +
-          (pitch >= 44 ? `<text class="small" x="${middle}" y="${(Math.min(y(this.loads[rank]), y(bound)) - 6).toFixed(2)}" text-anchor="middle">${ratio}</text>` : '') +
+          (pitch >= 44 ? `<text class="small" x="${middle}" y="${(Math.min(y(this.loads[rank]), y(bound)) - 6).toFixed(2)}" ` +
+                         `text-anchor="middle">${ratio}</text>` : '') +
           (rank % every === 0 ? `<text class="small" x="${middle}" y="${base + 15}" text-anchor="middle">${rank}</text>` : '');
     });
     const line = bound > 0 ? `<path class="bound" d="M${left} ${y(bound).toFixed(2)}H${right}"/>` +
@@ -57,6 +58,7 @@ function loadsSection(report, view) {
       `${formatTime(report.bound_s * 1e9)}.` : '';
   const key = html('p', {class: 'key'}, swatch('F-0', 'forward'), report.mode === 'train' ? swatch('B-0', 'backward') : null, swatch('once', 'messages'),
                    report.bound_s > 0 ? swatch('line bound', 'lower bound') : null);
-  return section('loads', 'Stage loads', `Modelled, per microbatch; ${several ? 'the stages of a rank on top of each other' : 'a stage a rank'}.${bound}`,
-                 key, new LoadsPicture(report, view).host);
+  const bars = several ? 'the stages of a rank on top of each other' : 'a stage a rank';
+  return section('loads', 'Stage loads', `Times are ${report.times}, per microbatch; ${bars}.${bound}`, key,
+                 new LoadsPicture(report, view).host);
 }

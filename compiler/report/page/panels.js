@@ -33,28 +33,30 @@ function toolbar(view, options) {
               zoom, button('+', 'zoom in (+)', () => view.zoomBy(1.5)), button('fit', 'show the whole step (0)', () => view.fit()), messages);
 }
 
-// Figures over a timeline.
+// "+8.3 %": how much more a figure is than the plan's own.
+const against = (value, own) => `${value >= own ? '+' : '−'}${Math.abs((value / own - 1) * 100).toFixed(1)}\u00a0%`;
+
+// Over another schedule's timeline.
 function caption(step, own) {
-  const than = (value, of) => own && own !== step && of > 0 ? ` (${value >= of ? '+' : '−'}${Math.abs((value / of - 1) * 100).toFixed(1)} %)` : '';
+  const recomputed = step.recomputing_stages > 0 ? `, ${plural(step.recomputing_stages, 'stage')} recomputed` : '';
   return html('p', {class: 'caption'}, html('b', {}, step.schedule), ` ${step.ranks} × ${plural(step.virtual_stages, 'stage')}, step `,
-              html('b', {}, formatTime(step.length)), than(step.length, own && own.length), `, bubble ${formatPercent(step.bubble_ratio)}`,
-              step.recomputing_stages > 0 ? `, ${plural(step.recomputing_stages, 'stage')} recomputed` : '',
-              step.peak_bytes > 0 ? `, peak memory ${formatBytes(step.peak_bytes)}${than(step.peak_bytes, own && own.peak_bytes)}` : '',
-              ' ', tag(step.times));
+              html('b', {}, formatTime(step.length)), ` (${against(step.length, own.length)}), bubble ${formatPercent(step.bubble_ratio)}` +
+              `${recomputed}, peak memory ${formatBytes(step.peak_bytes)} (${against(step.peak_bytes, own.peak_bytes)}) `, tag(step.times));
 }
 
 function measuredSection(step, own, timeline) {
   const ratio = step.length / own.length;
-  const figures = html('dl', {class: 'figures'}, figure('step time', formatTime(step.length), 'measured', `step ${step.step} of the trace: the median`),
-                       figure('measured over modelled', `${ratio.toFixed(3)}`, 'measured'),
-                       figure('bubble ratio', formatPercent(step.bubble_ratio), 'measured', `modelled ${formatPercent(own.bubble_ratio)}`));
+  const figures = html('dl', {class: 'figures'},
+      figure('step time', formatTime(step.length), 'measured', `step ${step.step} of the trace: the median`),
+      figure('measured over modelled', ratio.toFixed(3), 'measured'),
+      figure('bubble ratio', formatPercent(step.bubble_ratio), 'measured', `modelled ${formatPercent(own.bubble_ratio)}`));
   const rows = step.rank_of_stage.map((rank, stage) => {
     const row = [stage, rank];
     for (const kinds of ['F', 'BIW']) {
       const modelled = own.meanTime(stage, kinds), measured = step.meanTime(stage, kinds);
       row.push(formatTime(modelled), formatTime(measured), modelled > 0 ? (measured / modelled).toFixed(3) : '–');
     }
-    return row.map(value => ({text: String(value)}));
+    return row.map(String);
   });
   const head = ['stage', 'rank', 'forward, modelled', 'measured', 'ratio', 'backward, modelled', 'measured', 'ratio'];
   return section('measured', 'Measured', 'The same plan as it ran, on the scale of the modelled step. Stage ' +
@@ -63,14 +65,15 @@ function measuredSection(step, own, timeline) {
 }
 
 function compareSection(steps, refused, own, timelineOf) {
-  const percent = (value, of) => `${value >= of ? '+' : '−'}${Math.abs((value / of - 1) * 100).toFixed(1)} %`;
+  const left = text => ({text, attributes: {class: 'left'}});
+  const beside = (step, value) => step === own ? 'this plan' : against(value(step), value(own));
   const rows = [own, ...steps].map(step => [
-    {text: step.schedule + (step.recomputing_stages > 0 ? ', recomputing' : ''), attributes: {class: 'left'}}, {text: String(step.virtual_stages)}, {text: formatTime(step.length)},
-    {text: step === own ? 'this plan' : percent(step.length, own.length)}, {text: formatPercent(step.bubble_ratio)},
-    {text: formatBytes(step.peak_bytes)}, {text: step === own ? 'this plan' : percent(step.peak_bytes, own.peak_bytes)}]);
+    left(step.schedule + (step.recomputing_stages > 0 ? ', recomputing' : '')), String(step.virtual_stages),
+    formatTime(step.length), beside(step, s => s.length), formatPercent(step.bubble_ratio),
+    formatBytes(step.peak_bytes), beside(step, s => s.peak_bytes)]);
   for (const {schedule, refusal} of refused)
-    rows.push([{text: schedule, attributes: {class: 'left'}}, {text: refusal, attributes: {class: 'left', colspan: 6}}]);
+    rows.push([left(schedule), {text: refusal, attributes: {class: 'left', colspan: 6}}]);
+  const head = ['schedule', 'V', 'step time', 'against the plan', 'bubble ratio', 'peak memory', 'against the plan'];
   return section('compare', 'Other schedules', 'The same model, ranks and microbatches, cut anew for each schedule; all times modelled, ' +
-                 'all on one scale.', table('schedules', ['schedule', 'V', 'step time', 'against the plan', 'bubble ratio', 'peak memory', 'against the plan'], rows),
-                 ...steps.flatMap(step => [caption(step, own), timelineOf(step).host]));
+                 'all on one scale.', table('schedules', head, rows), ...steps.flatMap(step => [caption(step, own), timelineOf(step).host]));
 }
