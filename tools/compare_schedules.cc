@@ -1,6 +1,8 @@
 #include "tools/compare_schedules.h"
 
+#include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "tools/choose_schedule.h"
 #include "tools/compile_module.h"
 
 namespace pipec {
@@ -8,8 +10,16 @@ namespace {
 
 absl::StatusOr<StepPicture> StepOf(CompileFlags flags, const std::string& schedule, const Module& other) {
   flags.UseSchedule(schedule, other);
+  const bool open = flags.LeavesScheduleOpen();
+  if (open) {
+    ASSIGN_OR_RETURN(const AutoSchedule chosen, ChooseSchedule(flags));
+    flags.UseCandidate(chosen.candidates[0]);
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, CompileModule(flags));
-  return ModelledStep(*module);
+  StepPicture step = ModelledStep(*module);
+  // What the search found has no other name.
+  if (open && step.schedule != schedule) step.schedule = absl::StrCat(schedule, ": ", step.schedule);
+  return step;
 }
 
 }  // namespace

@@ -64,9 +64,10 @@ void AddFlags(FlagTable& table, PipecFlags& flags) {
                "show a step that was measured (piperun --trace) in the report too", "none");
   table.Check([&flags]() -> absl::Status {
     for (const std::string& name : flags.compared) {
-      if (FindSchedule(name)) continue;
+      if (FindSchedule(name) || name == CompileFlags::kAutoSchedule) continue;
       std::vector<absl::string_view> names;
       for (const ScheduleInfo& info : AllSchedules()) names.push_back(info.name);
+      names.push_back(CompileFlags::kAutoSchedule);
       return absl::InvalidArgumentError(
           absl::StrCat("--compare: '", name, "' is not known; valid are ", absl::StrJoin(names, ", ")));
     }

@@ -55,6 +55,23 @@ class Beside(PageCase):
             self.assertAlmostEqual(float(rows[name][3].replace("−", "-").rstrip(" %")), ratio * 100, delta=0.11)
         self.assertEqual(self.browser.complaints, [])
 
+    def test_a_chosen_schedule_stands_among_those_it_was_chosen_from(self):
+        flags = ["--stages=2", "--microbatches=4"]
+        report, said, _ = self.report(self.model, "--schedule=auto", *flags)
+        self.show(report)
+        self.assertEqual([(row[0], row[1]) for row in self.table("#candidates")],
+                         [(row["schedule"], str(row["virtual_stages"])) for row in said["candidates"]])
+        self.assertEqual(self.table("#candidates")[0][3], "this plan")
+        pixels, _ = self.scale()
+        line = self.browser.js("document.querySelector('.timeline .bound').getAttribute('d')")
+        self.assertAlmostEqual(float(re.match(r"M([\d.]+)", line)[1]), pixels(said["candidates_bound_s"]), delta=1)
+        # The same choice beside another schedule.
+        report, _, _ = self.report(self.model, "--schedule=gpipe", "--compare=auto", *flags)
+        self.show(report)
+        beside = json.loads(self.browser.js("document.getElementById('data').textContent"))["compared"][0]
+        self.assertEqual(beside["step_time_s"], said["step_time_s"])
+        self.assertEqual(self.table("#compare")[1][0], "auto" if said["schedule"] == "auto" else f"auto: {said['schedule']}")
+
     def test_stages_a_rank_are_those_asked_for_where_that_works(self):
         flags = ["--stages=2", "--microbatches=4"]
         report, _, _ = self.report(self.model, "--schedule=interleaved", "--virtual-stages=4", "--compare=looped-bfs,zb-v", *flags)

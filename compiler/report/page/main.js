@@ -2,6 +2,7 @@ const data = JSON.parse(document.getElementById('data').textContent);
 const own = new Step(data.step);
 const measured = data.measured ? new Step(data.measured) : null;
 const others = data.compared.filter(other => !other.refusal).map(other => new Step(other));
+own.bound = Math.round((data.report.candidates_bound_s || 0) * 1e9);
 const steps = [own, ...(measured ? [measured] : []), ...others];
 
 const held = data.report.virtual_stages;
@@ -33,6 +34,7 @@ const parts = [
           html('p', {class: 'note', id: 'keys'}, HELP)),
   measured ? measuredSection(measured, own, timelineOf(measured)) : null,
   data.compared.length ? compareSection(others, data.compared.filter(other => other.refusal), own, timelineOf) : null,
+  candidatesSection(data.report),
   memorySection(own, view, data.report),
   loadsSection(data.report, view),
   stageTable(data.report),

@@ -17,6 +17,7 @@ function timelineKey(steps) {
   }
   if (steps.some(step => step.virtual_stages > 1)) key.append(html('span', {class: 'shades'}, 'lighter: later stages of a rank'));
   key.append(swatch('idle', 'bubble'));
+  if (steps.some(step => step.bound > 0)) key.append(swatch('line bound', 'no order ends earlier'));
   if (shades.has('F') && shades.size > 1)
     key.append(swatch('phase warm-up', 'warm-up'), swatch('phase steady', 'steady'), swatch('phase cool-down', 'cool-down'));
   return key;

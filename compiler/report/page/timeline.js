@@ -37,6 +37,11 @@ class Timeline {
       this.drawGround(rank, ground);
       this.drawRank(rank, bars, numbers);
     }
+    const bound = scale.x(this.step.bound || 0);
+    // Over the bars: no order of such stages ends earlier.
+    const line = bound > scale.left && bound <= scale.right ?
+        `<path class="bound" d="M${bound.toFixed(2)} 0V${this.top(this.step.ranks)}"><title>no order ends earlier</title></path>` : '';
+    numbers.push(line);
     ground.push(scale.axis(this.top(this.step.ranks), 'idle'));
     // Numbers and class names only: no text of the model is in here.
     [ground, bars, numbers].forEach((parts, k) => { this.layers[k].innerHTML = parts.join(''); });
