@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/status.h"
 
 namespace pipec {
 namespace {
@@ -32,6 +33,8 @@ bool OnlyGoesForward(const Schedule& schedule) {
 absl::StatusOr<Schedule> ChosenSchedule(Mode mode, const CompileOptions& options) {
   if (options.schedule_from_file) {
     const Schedule& schedule = *options.schedule_from_file;
+    // As yet it is anybody's: its faults are told before anything is decided by it.
+    RETURN_IF_ERROR(CheckSchedule(schedule, {}));
     if (OnlyGoesForward(schedule) == (mode == Mode::kInfer)) return schedule;
     return absl::InvalidArgumentError(absl::StrCat("--schedule=", schedule.name,
                                                    mode == Mode::kInfer

@@ -23,7 +23,7 @@ namespace {
 
 absl::StatusOr<Schedule> WithMessages(Schedule schedule, absl::Span<const StageLink> links,
                                       absl::Span<const StageTimes> times) {
-  // A schedule from a file is as yet anybody's: its faults are told in its own words, before messages are in between.
+  // In its own words, before messages are in between.
   RETURN_IF_ERROR(CheckSchedule(schedule, {}));
   if (links.empty()) return schedule;
   ASSIGN_OR_RETURN(schedule, AddMessages(schedule, links, times));

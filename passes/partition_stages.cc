@@ -18,6 +18,7 @@
 #include "compiler/partition/solve.h"
 #include "compiler/schedule/schedule.h"
 #include "passes/chosen_schedule.h"
+#include "passes/memory_limit.h"
 #include "passes/passes.h"
 #include "passes/recompute_stages.h"
 #include "passes/stage_items.h"
@@ -119,6 +120,17 @@ absl::Status Explain(const absl::Status& status, const CompileOptions& options, 
       "more is allowed with --memory"));
 }
 
+// Of a cut that does not fit, where in the schedule the fastest one passes the limit.
+absl::Status WithPlace(const absl::Status& refusal, const PartitionProblem& problem, KeptFrom from,
+                       const Schedule& schedule) {
+  if (!absl::IsResourceExhausted(refusal)) return refusal;
+  ASSIGN_OR_RETURN(const PartitionSolution fastest, SolvePartition(WithoutLimit(problem)));
+  const absl::Status fits = CheckCutMemory(problem, from, fastest.stage_of, schedule);
+  if (fits.ok()) return refusal;  // the partitioner adds up the peaks of a rank's stages
+  return absl::ResourceExhaustedError(
+      absl::StrCat(refusal.message(), "\nof the fastest cut, by estimate: ", fits.message()));
+}
+
 // What every action of a stage takes; B is I + W at once.
 StageTimes TimesBesideNodes(const Schedule& schedule, double action_seconds) {
   const auto runs = [&schedule](ActionKind kind) {
@@ -190,7 +202,11 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
     solution = SolvePartition(recomputed);
   std::vector<int> stage_of;
   if (options.cut.empty()) {
-    if (!solution.ok()) return Explain(solution.status(), options, virtual_stages);
+    if (!solution.ok()) {
+      const absl::Status refusal = Explain(solution.status(), options, virtual_stages);
+      return options.recompute == Recompute::kNone ? WithPlace(refusal, problem, KeptFrom::kForward, schedule)
+                                                   : WithPlace(refusal, recomputed, KeptFrom::kBackward, schedule);
+    }
     stage_of = solution->stage_of;
   } else {
     ASSIGN_OR_RETURN(stage_of, CutAt(module, items, options, stages));

@@ -16,6 +16,7 @@
 #include "compiler/memory/layout.h"
 #include "compiler/onnx/schema/infer.h"
 #include "compiler/ops/op_info.h"
+#include "passes/memory_limit.h"
 #include "passes/passes.h"
 #include "passes/rank_programs.h"
 #include "passes/slots.h"
@@ -146,8 +147,10 @@ MemoryItem Lifetime(const Storage& storage, const TimeAxis& axis, bool once_a_st
   return item;
 }
 
+// Adds what the stages of the rank keep in flight to `kept`.
 absl::StatusOr<RankMemory> PlanRank(const Module& module, int rank, RankPrograms programs,
-                                    const absl::flat_hash_set<const Node*>& of_weights) {
+                                    const absl::flat_hash_set<const Node*>& of_weights,
+                                    std::vector<KeptBytes>& kept) {
   const std::vector<Storage> storages = BuildStorages(module, rank, programs);
   RankMemory memory;
   memory.programs = std::move(programs.programs);
@@ -163,6 +166,7 @@ absl::StatusOr<RankMemory> PlanRank(const Module& module, int rank, RankPrograms
     if (!storage.keeps && !passing && !IsMadeOfWeights(storage, of_weights)) {
       users.push_back({ActionsOf(storage, memory.programs), buffer.stride()});
       with_slots.push_back(k);
+      AddKept(users.back().actions, buffer.stride(), kept);
     } else {
       MemoryItem item = {0, storage.keeps ? axis.end : axis.compute_end};
       if (passing) item = Lifetime(storage, axis, once_a_step);
@@ -197,23 +201,14 @@ absl::StatusOr<RankMemory> PlanRank(const Module& module, int rank, RankPrograms
 
 absl::StatusOr<bool> PlanMemory(Module& module, const PassContext& context) {
   module.memory.clear();
-  int largest = 0;
   std::vector<RankPrograms> ranks = BuildPrograms(module);
   const absl::flat_hash_set<const Node*> of_weights = NodesOfWeights(module.graph);
+  std::vector<KeptBytes> kept(module.stages.size());
   for (int r = 0; r < ranks.size(); ++r) {
-    ASSIGN_OR_RETURN(RankMemory memory, PlanRank(module, r, std::move(ranks[r]), of_weights));
+    ASSIGN_OR_RETURN(RankMemory memory, PlanRank(module, r, std::move(ranks[r]), of_weights, kept));
     module.memory.push_back(std::move(memory));
-    if (module.memory[r].arena_bytes > module.memory[largest].arena_bytes) largest = r;
   }
-  const int64_t needed = module.memory[largest].arena_bytes, limit = context.options.cluster.memory_limit;
-  if (limit > 0 && needed > limit) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "rank ", largest, " needs ", needed, " bytes of memory, the limit per device is ", limit,
-        "; --memory=", needed, " would do; less is needed with ",
-        context.options.recompute == Recompute::kAll || module.mode == Mode::kInfer ? ""
-                                                                                    : "--recompute=all, ",
-        "more --stages, a smaller microbatch (--batch, --microbatches) or an optimizer with less state"));
-  }
+  RETURN_IF_ERROR(CheckMemoryLimit(module, context.options, std::move(kept)));
   return true;
 }
 

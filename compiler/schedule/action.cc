@@ -14,8 +14,6 @@ constexpr ActionKind kAllKinds[] = {ActionKind::kF,     ActionKind::kB,     Acti
                                     ActionKind::kSendB, ActionKind::kRecvB, ActionKind::kReduceTied,
                                     ActionKind::kNorm,  ActionKind::kUpdate};
 
-bool Sends(ActionKind kind) { return kind == ActionKind::kSendF || kind == ActionKind::kSendB; }
-
 // The stage at the other end of a message that names none.
 int NeighbourStage(ActionKind kind, int stage) {
   return kind == ActionKind::kSendF || kind == ActionKind::kRecvB ? stage + 1 : stage - 1;
@@ -65,6 +63,7 @@ absl::string_view Name(ActionKind kind) {
 
 bool IsCompute(ActionKind kind) { return kind <= ActionKind::kW; }
 bool IsMessage(ActionKind kind) { return kind >= ActionKind::kSendF && kind <= ActionKind::kRecvB; }
+bool Sends(ActionKind kind) { return kind == ActionKind::kSendF || kind == ActionKind::kSendB; }
 
 std::string ToString(const Action& action) {
   std::string text;

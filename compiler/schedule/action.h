@@ -28,6 +28,7 @@ absl::string_view Name(ActionKind kind);
 
 bool IsCompute(ActionKind kind);   // F, B, I, W
 bool IsMessage(ActionKind kind);   // SEND_F, RECV_F, SEND_B, RECV_B
+bool Sends(ActionKind kind);       // SEND_F, SEND_B
 
 struct Action {
   ActionKind kind = ActionKind::kF;

@@ -1,11 +1,12 @@
 // Shares nothing with the generators, AddMessages or the timeline. Three looks at a schedule: each rank's
 // list by itself, the messages by their pairs, and then all ranks together, run with sends that block.
 #include <algorithm>
-#include <deque>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/schedule/schedule.h"
+#include "compiler/schedule/check_completes.h"
+#include "compiler/schedule/fault.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -13,7 +14,6 @@ namespace {
 
 constexpr int kNowhere = -1;
 
-bool IsSend(ActionKind kind) { return kind == ActionKind::kSendF || kind == ActionKind::kSendB; }
 bool IsOnceAStep(ActionKind kind) { return !IsCompute(kind) && !IsMessage(kind); }
 
 class Checker {
@@ -37,7 +37,7 @@ class Checker {
     RETURN_IF_ERROR(CheckComplete());
     if (!compute_only_) RETURN_IF_ERROR(CheckMessages());
     RETURN_IF_ERROR(CheckOnceAStep());
-    return CheckCompletes();
+    return CheckCompletes(schedule_, links_, !compute_only_);
   }
 
  private:
@@ -63,24 +63,8 @@ class Checker {
     return Forward(link) ? Place(ActionKind::kF, stage, m) : BackwardPlace(stage, m);
   }
 
-  std::string At(int r, int position) const {
-    return absl::StrCat("schedule ", schedule_.name, ": rank ", r, ", position ", position, ", ",
-                        ToString(schedule_.ranks[r][position]));
-  }
   absl::Status Bad(int r, int position, absl::string_view what) const {
-    return absl::InvalidArgumentError(absl::StrCat(At(r, position), ": ", what, Excerpt(r, position)));
-  }
-  // The rank's line around a position, which is marked.
-  std::string Excerpt(int r, int position) const {
-    constexpr int kNeighbours = 6;
-    const std::vector<Action>& list = schedule_.ranks[r];
-    const int begin = std::max(0, position - kNeighbours);
-    const int end = std::min(static_cast<int>(list.size()), position + kNeighbours + 1);
-    std::string text = absl::StrCat("\n  rank ", r, ":", begin > 0 ? " ..." : "");
-    for (int k = begin; k < end; ++k) {
-      absl::StrAppend(&text, " ", k == position ? ">" : "", ToString(list[k]), k == position ? "<" : "");
-    }
-    return absl::StrCat(text, end < static_cast<int>(list.size()) ? " ..." : "");
+    return Fault(schedule_, {r, position}, what);
   }
   std::string MessageName(int link, int m) const {
     return absl::StrCat(Forward(link) ? "activations" : "gradients", " of microbatch ", m, " from stage ",
@@ -108,16 +92,49 @@ class Checker {
                                                        " stages is given twice or is none"));
       }
     }
+    RETURN_IF_ERROR(CheckForwardCount());
     places_.assign((static_cast<size_t>(ActionKind::kW) + 1) * S_ * M_, kNowhere);
     sends_.assign(links_.size() * M_, kNowhere);
     receives_.assign(links_.size() * M_, kNowhere);
     return absl::OkStatus();
   }
 
+  // Every stage has an F of every microbatch: a few actions of large numbers shall not make large tables.
+  absl::Status CheckForwardCount() {
+    int64_t forwards = 0;
+    absl::flat_hash_set<std::pair<int, int>> there;
+    for (const auto& list : schedule_.ranks) {
+      for (const Action& action : list) {
+        if (action.kind != ActionKind::kF) continue;
+        ++forwards;
+        there.insert({action.stage, action.microbatch});
+      }
+    }
+    if (forwards >= static_cast<int64_t>(S_) * M_) return absl::OkStatus();
+    Action missing{ActionKind::kF, 0, 0};
+    while (there.contains({missing.stage, missing.microbatch})) {
+      if (++missing.microbatch == M_) missing = {ActionKind::kF, missing.stage + 1, 0};
+    }
+    return Missing(missing);
+  }
+
+  // At the last action of the stage up to the microbatch, behind which the missing one could stand.
+  absl::Status Missing(const Action& missing) const {
+    const int r = RankOf(missing.stage);
+    const std::vector<Action>& list = schedule_.ranks[r];
+    for (int k = static_cast<int>(list.size()) - 1; k >= 0; --k) {
+      if (IsCompute(list[k].kind) && list[k].stage == missing.stage &&
+          list[k].microbatch <= missing.microbatch)
+        return Bad(r, k, absl::StrCat(ToString(missing), " is missing behind it"));
+    }
+    return Bad(r, static_cast<int>(list.size()), absl::StrCat(ToString(missing), " is missing"));
+  }
+
   // One list by itself: right rank, nothing twice, F, I and W of each stage in microbatch order, F before I
-  // before W.
+  // before W, the F and B of a pair together.
   absl::Status CheckRank(int r) {
     absl::flat_hash_map<std::pair<int, int>, int> last;  // by stage and row of order: the latest microbatch
+    int pair = kNowhere;                                 // its F, if that is the latest compute action
     for (int k = 0; k < static_cast<int>(schedule_.ranks[r].size()); ++k) {
       const Action& action = schedule_.ranks[r][k];
       if (IsOnceAStep(action.kind)) continue;
@@ -146,13 +163,17 @@ class Checker {
         return Bad(r, k, "after a B");
       if (action.kind == ActionKind::kB && Place(ActionKind::kI, s, m) != kNowhere)
         return Bad(r, k, "after an I");
+      if (pair != kNowhere && action.kind != ActionKind::kB)
+        return Bad(r, k, "comes behind the F of a pair, where its B belongs");
+      pair = action.paired ? k : kNowhere;
+      if (action.paired && action.kind != ActionKind::kF) return Bad(r, k, "a pair begins with an F");
     }
-    return absl::OkStatus();
+    return pair == kNowhere ? absl::OkStatus() : Bad(r, pair, "the F of a pair without its B");
   }
 
   absl::Status PlaceMessage(int r, int k) {
     const Action& action = schedule_.ranks[r][k];
-    const bool send = IsSend(action.kind);
+    const bool send = Sends(action.kind);
     const int from = send ? action.stage : action.peer_stage, to = send ? action.peer_stage : action.stage;
     auto link = compute_only_ ? link_of_.end() : link_of_.find({from, to});
     if (link == link_of_.end())
@@ -178,18 +199,16 @@ class Checker {
                          : !exists(ActionKind::kB) && !exists(ActionKind::kI) && !exists(ActionKind::kW);
     for (int s = 0; s < S_; ++s) {
       for (int m = 0; m < M_; ++m) {
-        auto missing = [&](absl::string_view kind) {
-          return absl::InvalidArgumentError(
-              absl::StrCat("schedule ", schedule_.name, ": rank ", RankOf(s), " lacks ", s, kind, m));
-        };
-        if (Place(ActionKind::kF, s, m) == kNowhere) return missing("F");
+        auto missing = [&](ActionKind kind) { return Missing({kind, s, m}); };
+        if (Place(ActionKind::kF, s, m) == kNowhere) return missing(ActionKind::kF);
         if (forward_only_) {
           if (BackwardPlace(s, m) == kNowhere) continue;
           return Bad(RankOf(s), BackwardPlace(s, m), "in a schedule that only goes forward");
         }
         if (Place(ActionKind::kB, s, m) != kNowhere) continue;
-        if (Place(ActionKind::kI, s, m) == kNowhere) return missing(exists(ActionKind::kI) ? "I" : "B");
-        if (Place(ActionKind::kW, s, m) == kNowhere) return missing("W");
+        if (Place(ActionKind::kI, s, m) == kNowhere)
+          return missing(exists(ActionKind::kI) ? ActionKind::kI : ActionKind::kB);
+        if (Place(ActionKind::kW, s, m) == kNowhere) return missing(ActionKind::kW);
       }
     }
     return absl::OkStatus();
@@ -203,10 +222,9 @@ class Checker {
       for (int m = 0; m < M_; ++m) {
         const int send = SendPlace(l, m), receive = ReceivePlace(l, m);
         if (send == kNowhere || receive == kNowhere) {
-          const bool unsent = send == kNowhere;
-          return absl::InvalidArgumentError(
-              absl::StrCat("schedule ", schedule_.name, ": rank ", unsent ? from : to, " does not ",
-                           unsent ? "send" : "receive", " the ", MessageName(l, m)));
+          if (send == kNowhere)
+            return Bad(from, MakerPlace(l, m), absl::StrCat("nobody sends the ", MessageName(l, m)));
+          return Bad(to, UserPlace(l, m), absl::StrCat("nobody receives the ", MessageName(l, m)));
         }
         if (send < MakerPlace(l, m)) return Bad(from, send, "sent before it is made");
         if (receive > UserPlace(l, m)) return Bad(to, receive, "used before it arrives");
@@ -253,68 +271,14 @@ class Checker {
         absl::StrCat("schedule ", schedule_.name, ": NORM on ", ranks_with_norm, " ranks of ", P_));
   }
 
-  // The rank that must go on before rank r can do its next action, or kNowhere if it can now.
-  int WaitsFor(int r) {
-    const Action& action = schedule_.ranks[r][reached_[r]];
-    const int m = action.microbatch;
-    if (IsSend(action.kind)) {
-      // A send blocks until the peer has got to its receive.
-      const int link = link_of_.at({action.stage, action.peer_stage}), peer = RankOf(action.peer_stage);
-      return reached_[peer] < ReceivePlace(link, m) ? peer : kNowhere;
-    }
-    if (!IsCompute(action.kind) || action.kind == ActionKind::kW) return kNowhere;
-    for (int l : links_into_[action.stage]) {
-      if (Forward(l) != (action.kind == ActionKind::kF)) continue;
-      const int from = RankOf(links_[l].from_stage);
-      const bool message = !compute_only_ && from != r;
-      if (reached_[from] <= (message ? SendPlace(l, m) : MakerPlace(l, m))) return from;
-    }
-    return kNowhere;
-  }
-
-  absl::Status CheckCompletes() {
-    reached_.assign(P_, 0);
-    links_into_.resize(S_);
-    for (int l = 0; l < static_cast<int>(links_.size()); ++l) links_into_[links_[l].to_stage].push_back(l);
-    std::vector<std::vector<int>> waiting(P_);  // by the rank that is waited for
-    std::deque<int> runnable;
-    for (int r = 0; r < P_; ++r) runnable.push_back(r);
-    auto over = [this](int r) { return reached_[r] == static_cast<int>(schedule_.ranks[r].size()); };
-    while (!runnable.empty()) {
-      const int r = runnable.front();
-      runnable.pop_front();
-      const int before = reached_[r];
-      int blocker = kNowhere;
-      // Whoever stands before its receive has got there: that is what lets the sender go on.
-      while (!over(r) && (blocker = WaitsFor(r)) == kNowhere) ++reached_[r];
-      if (!over(r)) waiting[blocker].push_back(r);
-      if (reached_[r] == before) continue;
-      std::vector<int> woken = std::move(waiting[r]);
-      waiting[r].clear();
-      runnable.insert(runnable.end(), woken.begin(), woken.end());
-    }
-    std::string stuck, lines;
-    for (int r = 0; r < P_; ++r) {
-      if (over(r)) continue;
-      absl::StrAppend(&stuck, stuck.empty() ? "" : ", ", "rank ", r, " at position ", reached_[r], ", ",
-                      ToString(schedule_.ranks[r][reached_[r]]), ", for rank ", WaitsFor(r));
-      absl::StrAppend(&lines, Excerpt(r, reached_[r]));
-    }
-    if (stuck.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("schedule ", schedule_.name, ": ranks wait for each other: ", stuck, lines));
-  }
-
   const Schedule& schedule_;
   const int P_, S_, M_;
   std::vector<StageLink> links_;
   const bool compute_only_;
   bool forward_only_ = false;
   absl::flat_hash_map<std::pair<int, int>, int> link_of_;
-  std::vector<std::vector<int>> links_into_;  // by stage
-  std::vector<int> places_;                   // by kind, stage, microbatch
-  std::vector<int> sends_, receives_;         // by link, microbatch
-  std::vector<int> reached_;                  // position each rank has got to
+  std::vector<int> places_;            // by kind, stage, microbatch
+  std::vector<int> sends_, receives_;  // by link, microbatch
 };
 
 }  // namespace

@@ -37,9 +37,13 @@ absl::StatusOr<std::vector<Action>> ParseCell(absl::string_view cell) {
     actions[0].paired = true;
     return actions;
   }
-  const absl::string_view name = cell.substr(std::min(cell.find_first_not_of("0123456789"), cell.size()));
-  for (const absl::string_view left_out : kLeftOut) {
-    if (absl::StartsWith(name, left_out)) return actions;
+  // Digits, name, digits or nothing.
+  constexpr char kDigits[] = "0123456789";
+  const absl::string_view name = cell.substr(std::min(cell.find_first_not_of(kDigits), cell.size()));
+  for (absl::string_view left_out : kLeftOut) {
+    if (name.size() < cell.size() && name.substr(0, name.find_first_of(kDigits)) == left_out &&
+        name.find_first_not_of(kDigits, left_out.size()) == name.npos)
+      return actions;
   }
   std::string text(cell);
   if (const size_t full = text.find("BW"); full != text.npos) text.erase(full + 1, 1);
@@ -53,10 +57,12 @@ absl::StatusOr<std::vector<Action>> ParseCell(absl::string_view cell) {
 // Cells as they stand in the file.
 struct Table {
   std::vector<std::vector<Action>> ranks;
-  bool old_names = false;  // B is the input gradient
+  std::vector<std::vector<int>> cells;  // of each action, from 1
+  bool old_names = false;               // B is the input gradient
 };
 
 absl::StatusOr<Table> ParseTable(absl::string_view text, absl::string_view name) {
+  absl::ConsumePrefix(&text, "\xEF\xBB\xBF");  // as some editors begin a file of UTF-8
   std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
   while (!lines.empty() && absl::StripAsciiWhitespace(lines.back()).empty()) lines.pop_back();
   if (lines.empty()) return absl::InvalidArgumentError(absl::StrCat("schedule ", name, " has no line"));
@@ -64,6 +70,7 @@ absl::StatusOr<Table> ParseTable(absl::string_view text, absl::string_view name)
   bool has_input_gradients = false, has_weight_gradients = false;
   for (size_t line = 0; line < lines.size(); ++line) {
     std::vector<Action>& list = table.ranks.emplace_back();
+    std::vector<int>& cells_of_list = table.cells.emplace_back();
     const std::vector<absl::string_view> cells = absl::StrSplit(lines[line], ',');
     for (size_t k = 0; k < cells.size(); ++k) {
       const absl::string_view cell = absl::StripAsciiWhitespace(cells[k]);
@@ -78,6 +85,7 @@ absl::StatusOr<Table> ParseTable(absl::string_view text, absl::string_view name)
         has_input_gradients |= action.kind == ActionKind::kI;
         has_weight_gradients |= action.kind == ActionKind::kW;
         list.push_back(action);
+        cells_of_list.push_back(static_cast<int>(k) + 1);
       }
     }
   }
@@ -129,19 +137,22 @@ absl::StatusOr<Schedule> FromCsv(absl::string_view text, absl::string_view name)
   size_t actions = 0;
   for (const std::vector<Action>& list : table.ranks) actions += list.size();
   for (int r = 0; r < schedule.shape.ranks; ++r) {
-    for (const Action& action : table.ranks[r]) {
+    for (size_t k = 0; k < table.ranks[r].size(); ++k) {
+      const Action& action = table.ranks[r][k];
+      auto bad = [&](absl::string_view what) {
+        return absl::InvalidArgumentError(absl::StrCat("schedule ", name, ": line ", r + 1, ", cell ",
+                                                       table.cells[r][k], ", ", ToString(action), ": ",
+                                                       what));
+      };
       if (action.stage >= static_cast<int64_t>(actions) ||
           action.microbatch >= static_cast<int64_t>(actions)) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("schedule ", name, ": line ", r + 1, ", ", ToString(action), ": the file has only ",
-                         actions, " actions, so this stage or microbatch is not complete"));
+        return bad(absl::StrCat("the file has only ", actions,
+                                " actions, so this stage or microbatch is not complete"));
       }
       stages = std::max(stages, action.stage + 1);
       schedule.shape.microbatches = std::max(schedule.shape.microbatches, action.microbatch + 1);
       if (const int rank = rank_of.emplace(action.stage, r).first->second; rank != r) {
-        return absl::InvalidArgumentError(absl::StrCat("schedule ", name, ": line ", r + 1, ", ",
-                                                       ToString(action), ": stage ", action.stage,
-                                                       " stands on line ", rank + 1, " too"));
+        return bad(absl::StrCat("stage ", action.stage, " stands on line ", rank + 1, " too"));
       }
     }
   }
@@ -163,6 +174,7 @@ absl::StatusOr<Schedule> FromCsv(absl::string_view text, absl::string_view name)
                      stages_of_rank[0], "; every rank holds equally many, at least one"));
   }
   schedule.ranks = std::move(table.ranks);
+  schedule.cells = std::move(table.cells);
   return schedule;
 }
 

@@ -29,6 +29,8 @@ struct Schedule {
   ScheduleShape shape;
   std::vector<int> rank_of_stage;             // S entries
   std::vector<std::vector<Action>> ranks;     // P lists
+  // Of a schedule from a file: by rank, the cell of its line (from 1) in which each of its compute actions stands.
+  std::vector<std::vector<int>> cells;
 };
 
 // Ranks of all stages: loop: stage s on s mod P; V: rank r holds r and 2P-1-r.
@@ -82,7 +84,7 @@ struct StageTimes {
 absl::StatusOr<Schedule> AddMessages(const Schedule& schedule, absl::Span<const StageLink> links,
                                      absl::Span<const StageTimes> times);
 
-// Refuses, naming rank, position and action: a missing or double action, an action on the wrong rank,
+// Refuses, naming rank, position and action, with the lists around it (fault.h): a missing or double action, an action on the wrong rank,
 // F, I or W of a stage out of microbatch order, an I before its F, a W before its I, a message without its
 // counterpart, a message that is used before it arrives or sent before it is made, and a cycle when
 // every send blocks until the peer reaches its receive. Independent of the generators and of AddMessages.

@@ -1,5 +1,6 @@
 """Schedules in PyTorch's CSV: what pipec writes it reads, runs and gets the same numbers from; what is unsound it refuses, at its place."""
 
+import json
 import pathlib
 import re
 import sys
@@ -53,20 +54,41 @@ class ScheduleFiles(Case):
         self.assertIn("--mode=infer", self.compile(self.model, f"--schedule={path}", *COMMON, expect=1))
         self.compile(self.model, f"--schedule={path}", "--mode=infer", *COMMON)
 
-    def test_unsound_orders_are_refused_at_their_place(self):
-        for what, text, place in (
-                ("missing", "0F0,0F1,0B0\n1F0,1F1,1B0,1B1\n", "rank 0 lacks 0B1"),
-                ("double", "0F0,0F0,0B0\n1F0,1B0\n", ">0F0< 0B0"),
-                ("out of order", "0F0,0F1,0B1,0B0\n1F0,1F1,1B0,1B1\n", ">0B0<"),
-                ("deadlock", "0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n", ">0B0< 0F1"),
-                ("a stage on two lines", "0F0,0B0\n0F1,0B1\n", "line 2, 0F1"),
-                ("no action", "0F0,0Q0\n", "line 1, cell 2, '0Q0'")):
+    def test_unsound_orders_are_refused_at_their_cell(self):
+        for what, text, cell, row in (
+                ("missing", "0F0,0F1,0B0\n1F0,1F1,1B0,1B1\n", "line 1, cell 3", "0F0  0F1 >0B0<"),
+                ("double", "0F0,,0F0,0B0\n1F0,1B0\n", "line 1, cell 3", "0F0 >0F0< 0B0"),
+                ("out of order", "0F0,0F1,0B1,0B0\n1F0,1F1,1B0,1B1\n", "line 1, cell 4", "0F0  0F1  0B1 >0B0<"),
+                ("deadlock", "0F0,0B0,0F1,0B1\n1F0,1F1,,1B0,1B1\n", "line 1, cell 2", "0F0 >0B0< 0F1  0B1"),
+                ("deadlock, other rank", "0F0,0B0,0F1,0B1\n1F0,,,1F1,1B0,1B1\n", "line 2, cell 4", "1F0 >1F1< 1B0  1B1"),
+                ("a stage on two lines", "0F0,0B0\n,0F1,0B1\n", "line 2, cell 2, 0F1", ""),
+                ("no action", "0F0,0Q0\n", "line 1, cell 2, '0Q0'", "")):
             with self.subTest(fault=what):
                 message = self.compile(self.model, f"--schedule={self.write('bad.csv', text)}", "--batch=16", expect=1)
-                self.assertIn(place, message)
-        path = self.write("large.csv", "0F0,0F1,0F2,0F3,0B0,0B1,0B2,0B3\n")
-        message = self.compile(self.model, f"--schedule={path}", "--batch=65536", "--memory=1MB", "--recompute=none", expect=1)
-        self.assertRegex(message, r"memory|bytes")
+                self.assertIn(cell, message)
+                self.assertIn(row, message)
+
+    def test_too_much_memory_is_refused_at_its_cell(self):
+        # 65536 x 8 floats, 2 MB, for each value that is kept; seven layers and more on rank 0, little on rank 1.
+        path = self.write("large.csv", "0F0,0F1,,0F2,0F3,0B0,0B1,0B2,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n")
+        common = [f"--schedule={path}", "--batch=262144", "--recompute=none"]
+        cut = [*common, "--cut=" + "layers.6.relu"]
+        done = self.run_tool("pipec", self.model, *cut, "--dry-run", "--json")
+        peaks = [stage["peak_bytes"] for stage in json.loads(done.stdout)["stages"]]
+        self.assertGreater(peaks[0], peaks[1])
+        a_microbatch = 8 * 65536 * 8 * 4  # what rank 0 keeps of one: x and seven of its values
+        for short, cell in ((1, "0F3 (line 1, cell 5)"), (a_microbatch + 1, "0F2 (line 1, cell 4)"),
+                            (2 * a_microbatch + 1, "0F1 (line 1, cell 2)"), (3 * a_microbatch + 1, "0F0 (line 1, cell 1)")):
+            with self.subTest(short=short):
+                message = self.compile(self.model, *cut, f"--memory={peaks[0] - short}B", expect=1)
+                self.assertIn(f"rank 0 needs {peaks[0]} bytes", message)
+                self.assertIn(cell, message)
+                self.assertIn(f">{cell.split()[0]}<", message)
+        self.compile(self.model, *cut, f"--memory={peaks[0]}B")
+        # Without a cut of one's own no cut may fit: then it is that of the fastest one.
+        message = self.compile(self.model, *common, "--memory=6MB", expect=1)
+        self.assertIn("no cut into 2 stages fits 6000000 bytes", message)
+        self.assertRegex(message, r"0F\d \(line 1, cell \d\): \d microbatch.* more than the limit of 6000000\n  rank 0: ")
 
     def test_flags_may_only_repeat_the_shape(self):
         path = self.write("two.csv", "0F0,0B0\n1F0,1B0\n")

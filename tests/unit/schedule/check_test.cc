@@ -1,6 +1,5 @@
-// The checker, by mutants: every fault that is put into a good schedule must be found.
+// The checker: what splits the backward, what happens once a step, what it says, how long it takes.
 #include <algorithm>
-#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/schedule.h"
@@ -16,105 +15,10 @@ struct Case {
   std::vector<StageLink> links;
 };
 
-std::vector<Case> Cases() {
-  std::vector<Case> cases;
-  for (auto [name, P, V, M] :
-       {std::tuple("gpipe", 3, 1, 4), std::tuple("1f1b", 4, 1, 6), std::tuple("1f1b", 1, 1, 1),
-        std::tuple("interleaved", 2, 2, 4), std::tuple("infer", 3, 2, 4)}) {
-    const ScheduleInfo* info = FindSchedule(name);
-    const int S = P * V;
-    const std::vector<std::pair<int, int>> skips =
-        S > 3 ? std::vector<std::pair<int, int>>{{0, 3}, {1, 3}} : std::vector<std::pair<int, int>>{};
-    Case c{*info->generate({P, V, M}), ChainLinks(S, skips, 0.25, !info->forward_only)};
-    c.schedule = *AddMessages(c.schedule, c.links, std::vector<StageTimes>(S));
-    cases.push_back(c);
-  }
-  return cases;
-}
-
-// Whether a schedule with every action there once is legal: microbatch order of each stage and kind, messages
-// after what makes them and before what needs them, all of it judged by position, and the lists complete with
-// blocking sends.
-bool Legal(const Schedule& schedule, const std::vector<StageLink>& links) {
-  for (const auto& list : schedule.ranks) {
-    for (size_t j = 0; j < list.size(); ++j) {
-      for (size_t k = j + 1; k < list.size(); ++k) {
-        const Action &a = list[j], &b = list[k];  // a comes first
-        if (a.stage != b.stage) continue;
-        if (IsCompute(a.kind) && a.kind == b.kind && a.microbatch > b.microbatch) return false;
-        if (a.microbatch != b.microbatch) continue;
-        const bool backward_first = a.kind == ActionKind::kB && b.kind == ActionKind::kF;
-        const bool sent_first = (a.kind == ActionKind::kSendF && b.kind == ActionKind::kF) ||
-                                (a.kind == ActionKind::kSendB && b.kind == ActionKind::kB);
-        const bool used_first = (a.kind == ActionKind::kF && b.kind == ActionKind::kRecvF) ||
-                                (a.kind == ActionKind::kB && b.kind == ActionKind::kRecvB);
-        if (backward_first || sent_first || used_first) return false;
-      }
-    }
-  }
-  return RunRendezvous(schedule, links).completes;
-}
-
-TEST(CheckSchedule, SwapsAreCaughtExactlyWhenIllegal) {
-  int legal = 0, illegal = 0;
-  for (const Case& c : Cases()) {
-    for (size_t r = 0; r < c.schedule.ranks.size(); ++r) {
-      const size_t n = c.schedule.ranks[r].size();
-      for (size_t j = 0; j < n; ++j) {
-        for (size_t k = j + 1; k < n; ++k) {
-          Schedule mutant = c.schedule;
-          std::swap(mutant.ranks[r][j], mutant.ranks[r][k]);
-          const bool is_legal = Legal(mutant, c.links);
-          const absl::Status status = CheckSchedule(mutant, c.links);
-          EXPECT_EQ(status.ok(), is_legal)
-              << mutant.name << " rank " << r << " positions " << j << " " << k << " " << status;
-          ++(is_legal ? legal : illegal);
-        }
-      }
-    }
-  }
-  EXPECT_GT(legal, 10);
-  EXPECT_GT(illegal, 1000);
-}
-
-TEST(CheckSchedule, DropDuplicateShiftAndWrongRankAreCaught) {
-  for (const Case& c : Cases()) {
-    ASSERT_TRUE(CheckSchedule(c.schedule, c.links).ok()) << CheckSchedule(c.schedule, c.links);
-    const int P = c.schedule.shape.ranks;
-    for (int r = 0; r < P; ++r) {
-      for (size_t k = 0; k < c.schedule.ranks[r].size(); ++k) {
-        const Action action = c.schedule.ranks[r][k];
-        auto caught = [&](const char* what, auto change) {
-          Schedule mutant = c.schedule;
-          change(mutant.ranks[r]);
-          EXPECT_FALSE(CheckSchedule(mutant, c.links).ok())
-              << what << " " << mutant.name << " rank " << r << " position " << k << " " << ToString(action);
-        };
-        caught("drop", [&](auto& list) { list.erase(list.begin() + k); });
-        caught("duplicate", [&](auto& list) { list.insert(list.begin() + k, action); });
-        caught("next microbatch", [&](auto& list) { ++list[k].microbatch; });
-        caught("previous microbatch", [&](auto& list) { --list[k].microbatch; });
-        caught("next stage", [&](auto& list) { ++list[k].stage; });
-        caught("previous stage", [&](auto& list) { --list[k].stage; });
-        if (IsMessage(action.kind)) {
-          caught("next peer", [&](auto& list) { ++list[k].peer_stage; });
-          caught("previous peer", [&](auto& list) { --list[k].peer_stage; });
-        }
-        for (ActionKind kind :
-             {ActionKind::kF, ActionKind::kB, ActionKind::kI, ActionKind::kW, ActionKind::kSendF,
-              ActionKind::kRecvF, ActionKind::kSendB, ActionKind::kRecvB}) {
-          if (kind != action.kind) caught("kind", [&](auto& list) { list[k].kind = kind; });
-        }
-        for (int other = 0; other < P; ++other) {
-          if (other == r) continue;
-          Schedule mutant = c.schedule;
-          mutant.ranks[r].erase(mutant.ranks[r].begin() + k);
-          mutant.ranks[other].push_back(action);
-          EXPECT_FALSE(CheckSchedule(mutant, c.links).ok()) << "wrong rank " << ToString(action);
-        }
-      }
-    }
-  }
+Case OneFOneB() {
+  Case c{*FindSchedule("1f1b")->generate({4, 1, 6}), ChainLinks(4, {{0, 3}, {1, 3}}, 0.25)};
+  c.schedule = *AddMessages(c.schedule, c.links, std::vector<StageTimes>(4));
+  return c;
 }
 
 TEST(CheckSchedule, SplitBackward) {
@@ -137,7 +41,7 @@ TEST(CheckSchedule, SplitBackward) {
 }
 
 TEST(CheckSchedule, OnceAStep) {
-  Case c = Cases()[1];
+  Case c = OneFOneB();
   for (auto& list : c.schedule.ranks) {
     list.push_back({ActionKind::kReduceTied});
     list.push_back({ActionKind::kNorm});
@@ -158,11 +62,54 @@ TEST(CheckSchedule, OnceAStep) {
   caught([&](auto& list) { list[last].stage = 1; });                       // another rank's stage
 }
 
-TEST(CheckSchedule, SaysWhere) {
-  Case c = Cases()[1];
-  Schedule mutant = c.schedule;
-  std::swap(mutant.ranks[0][0], mutant.ranks[0][2]);
-  EXPECT_THAT(std::string(CheckSchedule(mutant, c.links).message()), testing::HasSubstr("rank 0, position"));
+// With messages in between the grid is that of the lists; a message has its place as a compute action has.
+TEST(CheckSchedule, SaysWhereAndDrawsTheLists) {
+  Schedule schedule;
+  schedule.name = "by hand";
+  schedule.shape = {2, 1, 2};
+  schedule.rank_of_stage = {0, 1};
+  const std::vector<StageLink> links = ChainLinks(2);
+  const auto said = [&](const std::vector<std::vector<const char*>>& lists) {
+    schedule.ranks.clear();
+    for (const auto& list : lists) {
+      schedule.ranks.emplace_back();
+      for (const char* text : list) schedule.ranks.back().push_back(*ParseAction(text));
+    }
+    return std::string(CheckSchedule(schedule, links).message());
+  };
+  const std::vector<const char*> second = {"1RECV_F0", "1F0", "1B0", "1RECV_F1",
+                                           "1SEND_B0", "1F1", "1B1", "1SEND_B1"};
+  EXPECT_EQ(said({{"0F0", "0SEND_F0", "0F1", "0SEND_F1", "0RECV_B0", "0B0", "0RECV_B1", "0B1"}, second}), "");
+  EXPECT_EQ(said({{"0F0", "0SEND_F0", "0SEND_F1", "0F1", "0RECV_B0", "0B0", "0RECV_B1", "0B1"}, second}),
+            "schedule by hand: rank 0, position 2, 0SEND_F1: sent before it is made\n"
+            "  rank 0:  0F0       0SEND_F0 >0SEND_F1< 0F1       0RECV_B0  0B0       0RECV_B1  0B1\n"
+            "  rank 1:  1RECV_F0  1F0       1B0       1RECV_F1  1SEND_B0  1F1       1B1       1SEND_B1");
+  EXPECT_EQ(said({{"0F0", "0SEND_F0", "0F1", "0SEND_F1", "0RECV_B0", "0B0", "0B1"}, second}),
+            "schedule by hand: rank 0, position 6, 0B1: nobody receives the gradients of microbatch 1 from "
+            "stage 1 to "
+            "stage 0\n"
+            "  rank 0:  0F0       0SEND_F0  0F1       0SEND_F1  0RECV_B0  0B0      >0B1<\n"
+            "  rank 1:  1RECV_F0  1F0       1B0       1RECV_F1  1SEND_B0  1F1       1B1       1SEND_B1");
+  // Rank 0 sends before rank 1, which sends too, has posted the receive.
+  EXPECT_EQ(said({{"0F0", "0SEND_F0", "0F1", "0SEND_F1", "0RECV_B0", "0B0", "0RECV_B1", "0B1"},
+                  {"1RECV_F0", "1F0", "1B0", "1SEND_B0", "1RECV_F1", "1F1", "1B1", "1SEND_B1"}}),
+            "schedule by hand: ranks wait for each other: rank 0, position 3, 0SEND_F1, for rank 1; rank 1, "
+            "position "
+            "3, 1SEND_B0, for rank 0\n"
+            "  rank 0:  0F0       0SEND_F0  0F1      >0SEND_F1< 0RECV_B0  0B0       0RECV_B1  0B1\n"
+            "  rank 1:  1RECV_F0  1F0       1B0      >1SEND_B0< 1RECV_F1  1F1       1B1       1SEND_B1");
+}
+
+// Only what is near: six actions on each side, eight ranks.
+TEST(CheckSchedule, DrawsOnlyWhatIsNear) {
+  Schedule schedule = *FindSchedule("gpipe")->generate({20, 1, 20});
+  std::swap(schedule.ranks[10][25], schedule.ranks[10][26]);
+  const std::string said(CheckSchedule(schedule, {}).message());
+  EXPECT_THAT(said, testing::HasSubstr("rank 10, position 26, 10B5: comes after microbatch 6"));
+  EXPECT_THAT(said, testing::HasSubstr("\n  rank 9:   ...    9B0    9B1"));
+  EXPECT_THAT(
+      said, testing::HasSubstr("\n  rank 10:  ...    10B0   10B1   10B2   10B3   10B4   10B6  >10B5<  10B7"));
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 17);
 }
 
 // Thousands of actions in milliseconds: 32 stages of 128 microbatches with skips; guards against a quadratic

@@ -1,0 +1,62 @@
+#include "passes/memory_limit.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace pipec {
+
+absl::Status CheckCutMemory(const PartitionProblem& problem, KeptFrom from, const std::vector<int>& stage_of,
+                            const Schedule& schedule) {
+  ScheduleMemory memory{std::vector<KeptBytes>(problem.stages), std::vector<int64_t>(schedule.shape.ranks, 0),
+                        problem.memory_limit};
+  for (size_t i = 0; i < problem.items.size(); ++i) {
+    KeptBytes& kept = memory.stages[stage_of[i]];
+    (from == KeptFrom::kForward ? kept.until_weight : kept.between) += problem.items[i].activation_bytes;
+    memory.always[schedule.rank_of_stage[stage_of[i]]] += problem.items[i].parameter_bytes;
+  }
+  for (const PartitionShared& shared : problem.shared) {
+    std::set<int> owners;
+    for (const int item : shared.items) owners.insert(stage_of[item]);
+    for (const int s : owners) memory.always[schedule.rank_of_stage[s]] += shared.bytes;
+  }
+  return CheckMemory(schedule, memory);
+}
+
+void AddKept(const std::set<ActionOf>& actions, int64_t bytes, std::vector<KeptBytes>& stages) {
+  bool forward = false;
+  int input = -1, weight = -1;  // stages
+  for (const auto& [kind, stage, peer] : actions) {
+    forward |= kind == ActionKind::kF;
+    if (kind == ActionKind::kI || kind == ActionKind::kB) input = stage;
+    if (kind == ActionKind::kW) weight = stage;
+  }
+  if (forward && weight >= 0) {
+    stages[weight].until_weight += bytes;
+  } else if (forward && input >= 0) {
+    stages[input].until_input += bytes;
+  } else if (input >= 0 && weight >= 0) {
+    stages[weight].between += bytes;
+  }
+}
+
+absl::Status CheckMemoryLimit(const Module& module, const CompileOptions& options,
+                              std::vector<KeptBytes> kept) {
+  ScheduleMemory memory{std::move(kept), {}, options.cluster.memory_limit};
+  if (memory.limit <= 0) return absl::OkStatus();
+  const std::vector<int64_t> in_flight = MostKept(module.schedule, memory.stages);
+  int largest = 0;
+  for (int r = 0; r < static_cast<int>(module.memory.size()); ++r) {
+    memory.always.push_back(module.memory[r].arena_bytes - in_flight[r]);
+    if (module.memory[r].arena_bytes > module.memory[largest].arena_bytes) largest = r;
+  }
+  const absl::Status status = CheckMemory(module.schedule, memory);
+  if (status.ok()) return status;
+  const int64_t needed = module.memory[largest].arena_bytes;
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "rank ", largest, " needs ", needed, " bytes of memory, the limit per device is ", memory.limit,
+      "; --memory=", needed, " would do; less is needed with ",
+      options.recompute == Recompute::kAll || module.mode == Mode::kInfer ? "" : "--recompute=all, ",
+      "more --stages, a smaller microbatch (--batch, --microbatches) or an optimizer with less state\n",
+      status.message()));
+}
+
+}  // namespace pipec

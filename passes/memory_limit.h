@@ -1,0 +1,29 @@
+// Whether memory fits the device: of a cut by estimate, of a plan to the byte.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "compiler/schedule/check_memory.h"
+#include "passes/pass.h"
+#include "passes/recompute_stages.h"
+#include "passes/slots.h"
+
+namespace pipec {
+
+// ResourceExhausted, with the action at which the limit is passed, if a cut does not fit as the partitioner counts bytes.
+// `from`: when what a stage keeps of a microbatch begins. `stage_of`: by item.
+absl::Status CheckCutMemory(const PartitionProblem& problem, KeptFrom from, const std::vector<int>& stage_of,
+                            const Schedule& schedule);
+
+// Adds a buffer of so many bytes a microbatch, touched by these actions, to what its stage keeps in flight; one that no
+// forward and no input gradient leaves to a later action is nothing that is kept.
+void AddKept(const std::set<ActionOf>& actions, int64_t bytes, std::vector<KeptBytes>& stages);
+
+// ResourceExhausted if the rank that needs most is above the limit (0: none): what would do, and the action at which the
+// limit is passed. `kept`: by stage; all else that a rank's arena holds it holds always.
+absl::Status CheckMemoryLimit(const Module& module, const CompileOptions& options,
+                              std::vector<KeptBytes> kept);
+
+}  // namespace pipec
