@@ -77,9 +77,9 @@ void SimulateUpdate(Module& module, const Cluster& cluster) {
     }
     return seconds;
   };
-  for (const auto& [kind, message] : {std::pair(ActionKind::kReduceTied, tied_message),
-                                      std::pair(ActionKind::kNorm, norm_message),
-                                      std::pair(ActionKind::kUpdate, 0.0)}) {
+  for (const auto& [kind, message] :
+       {std::pair(ActionKind::kReduceTied, tied_message), std::pair(ActionKind::kNorm, norm_message),
+        std::pair(ActionKind::kUpdate, 0.0)}) {
     double last = 0;  // when all that wait for each other are ready
     std::vector<int> waiting;
     for (int r = 0; r < ranks; ++r) {

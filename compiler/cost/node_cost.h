@@ -15,7 +15,9 @@ struct NodeTime {
 // One run of `node`. Modelled: launch + max(flops / peak, bytes / bandwidth). Views and messages are no instructions
 // and take none, nor does what only evaluation runs (attribute eval_only).
 NodeTime TimeOf(const Node& node, const DeviceProfile& device);
-inline double NodeSeconds(const Node& node, const DeviceProfile& device) { return TimeOf(node, device).seconds; }
+inline double NodeSeconds(const Node& node, const DeviceProfile& device) {
+  return TimeOf(node, device).seconds;
+}
 
 // Whether a node takes time at all.
 bool TakesTime(const Node& node);

@@ -9,8 +9,6 @@ namespace pipec {
 
 enum class Origin : uint8_t { kModelled, kMeasured };
 
-inline absl::string_view Name(Origin origin) {
-  return origin == Origin::kMeasured ? "measured" : "modelled";
-}
+inline absl::string_view Name(Origin origin) { return origin == Origin::kMeasured ? "measured" : "modelled"; }
 
 }  // namespace pipec

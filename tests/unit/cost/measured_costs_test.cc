@@ -11,7 +11,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kProfile[] = R"({"pipec_profile": 1, "device": "cpu", "threads": 1, "ranks": 2, "action_seconds": 0.25,
+constexpr char kProfile[] =
+    R"({"pipec_profile": 1, "device": "cpu", "threads": 1, "ranks": 2, "action_seconds": 0.25,
   "nodes": [{"key": "Add(float32[4],float32[4])->float32[4]", "seconds": 2, "runs": 1},
             {"key": "Add(float32[4],float32[4])->float32[4]", "seconds": 5, "runs": 2},
             {"key": "Relu(float32[4])->float32[4]", "seconds": 0.5, "runs": 3}],
@@ -51,7 +52,8 @@ TEST(MeasuredCosts, AProfileIsRead) {
   EXPECT_EQ(costs.ranks, 2);
   EXPECT_EQ(costs.action_seconds, 0.25);
   EXPECT_EQ(costs.node_seconds.size(), 2u);
-  EXPECT_DOUBLE_EQ(costs.node_seconds.at("Add(float32[4],float32[4])->float32[4]"), 4) << "the mean of three runs";
+  EXPECT_DOUBLE_EQ(costs.node_seconds.at("Add(float32[4],float32[4])->float32[4]"), 4)
+      << "the mean of three runs";
   EXPECT_EQ(costs.messages.size(), 2u);
 }
 
