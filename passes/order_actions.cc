@@ -15,7 +15,7 @@
 #include "passes/chosen_schedule.h"
 #include "passes/passes.h"
 #include "passes/rank_programs.h"
-#include "passes/stage_links.h"
+#include "compiler/cost/stage_links.h"
 #include "runtime/base/status.h"
 
 namespace pipec {

@@ -3,7 +3,7 @@
 #include <limits>
 #include <set>
 
-#include "passes/stage_links.h"
+#include "compiler/cost/stage_links.h"
 
 namespace pipec {
 namespace {

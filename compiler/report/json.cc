@@ -56,6 +56,17 @@ std::string ReportJson(const Report& report) {
     }
     out["candidates_bound_s"] = report.candidates_bound_seconds;
   }
+  out["sent_bytes"] = report.sent_bytes;
+  if (!report.alternatives.empty()) {
+    out["alternatives"] = nlohmann::ordered_json::array();
+    for (const Alternative& other : report.alternatives) {
+      out["alternatives"].push_back({{"name", other.name},
+                                     {"step_time_s", other.step_seconds},
+                                     {"sent_bytes", other.sent_bytes},
+                                     {"peak_bytes", other.peak_bytes}});
+    }
+  }
+  out["advice"] = report.advice;
   out["notes"] = report.notes;
   // A file's name may be any bytes.
   return out.dump(2, ' ', /*ensure_ascii=*/false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

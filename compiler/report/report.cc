@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "compiler/cost/node_cost.h"
 #include "compiler/ops/op_info.h"
+#include "compiler/report/advice.h"
 
 namespace pipec {
 namespace {
@@ -97,6 +98,9 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
     report.bound_seconds = module.partition_bound;
     report.bound_ratio = *std::max_element(loads.begin(), loads.end()) / module.partition_bound;
   }
+  report.sent_bytes = SentBytes(module);
+  report.alternatives = Alternatives(module, cluster);
+  report.advice = Advice(module, cluster, report);
   return report;
 }
 

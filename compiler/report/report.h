@@ -9,6 +9,7 @@
 
 #include "compiler/cost/cluster.h"
 #include "compiler/ir/module.h"
+#include "compiler/report/alternatives.h"
 #include "compiler/report/step_picture.h"
 
 namespace pipec {
@@ -61,6 +62,9 @@ struct Report {
   Origin message_origin = Origin::kModelled;
   std::vector<CandidateRow> candidates;     // the fastest first; empty: the schedule was given
   double candidates_bound_seconds = 0;      // what no order_seconds of stages cut and placed so can beat; 0: not known
+  double sent_bytes = 0;                    // per step, all ranks together
+  std::vector<Alternative> alternatives;    // the same devices used otherwise
+  std::vector<std::string> advice;
   std::vector<std::string> notes;
 };
 

@@ -43,6 +43,8 @@ std::string ReportText(const Report& report) {
     absl::StrAppendFormat(&out, "slowest stage over bound  %.3f (%s)\n", report.bound_ratio, origin);
   }
   absl::StrAppendFormat(&out, "peak memory               %s (planned)\n", FormatSize(report.peak_bytes));
+  if (!report.advice.empty()) out += "\n";
+  for (const std::string& advice : report.advice) absl::StrAppend(&out, "advice: ", advice, "\n");
   return out;
 }
 

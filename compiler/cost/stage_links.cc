@@ -1,4 +1,4 @@
-#include "passes/stage_links.h"
+#include "compiler/cost/stage_links.h"
 
 #include "compiler/cost/node_cost.h"
 
