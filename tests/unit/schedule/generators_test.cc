@@ -211,12 +211,14 @@ TEST(Figures, BubbleAndActivationsOfEveryShape) {
           EXPECT_EQ(gpipe.peak_activations[r], M);
           EXPECT_EQ(one.peak_activations[r], std::min(P - r, M));
         }
-        for (int V = 2; V <= 4 && M % P == 0; ++V) {
+        // Rounds of N >= P microbatches, P if it divides M.
+        const int rounds = std::max(1, M / P), N = M / rounds;
+        for (int V = 2; V <= 4 && M % rounds == 0; ++V) {
           const Simulation simulation =
               Timed(Generate("interleaved", P, V, M), {times.f / V, times.i / V, times.w / V});
           EXPECT_NEAR(simulation.makespan, work + (P - 1) * (times.f + B) / V, 1e-9 * work);
           for (int r = 0; r < P; ++r) {
-            EXPECT_EQ(MostKept(simulation.ranks[r]), std::min((V - 1) * P + 2 * (P - 1 - r) + 1, V * M));
+            EXPECT_EQ(MostKept(simulation.ranks[r]), std::min((V - 1) * N + 2 * (P - 1 - r) + 1, V * M));
           }
         }
       }
@@ -296,6 +298,14 @@ TEST(Figures, ZbH1OfEveryShape) {
       }
       for (int r = 0; r < P; ++r)
         EXPECT_EQ(MostKeptUntilW(schedule, r), std::min(P, M)) << "P=" << P << " M=" << M;
+      const int rounds = std::max(1, M / P), N = M / rounds;
+      for (int V = 2; V <= 4 && M % rounds == 0; ++V) {
+        const Schedule several = Generate("zb-h1", P, V, M);
+        EXPECT_EQ(Timed(several, {1, 1, 1}).makespan, 3 * V * M + P - 1)
+            << "P=" << P << " V=" << V << " M=" << M;
+        for (int r = 0; r < P; ++r)
+          EXPECT_EQ(MostKeptUntilW(several, r), (V - 1) * N + P) << "P=" << P << " V=" << V << " M=" << M;
+      }
     }
   }
 }
