@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import Case, Weights, main, model_text, schedules, write_npz
+from pipec_testing import Case, Weights, main, model_text, read_npz, schedules, write_npz
 
 WIDTH, STAGES = 4, 4
 
@@ -37,6 +37,23 @@ class B15(Case):
                         self.assertNotIn(schedule, ("gpipe", "1f1b"), done.stderr)
                         self.assertEqual(done.returncode, 1)
                         self.assertIn("microbatches", done.stderr)
+
+    def test_every_count_in_inference(self):
+        path = self.write("mlp.onnxtxt", mlp(8))
+        values = Weights(3).random
+        for microbatches in (1, 2, 3, 4, 5):
+            samples = 3 * microbatches - 1  # the last batch is not full
+            data = self.folder / "data.npz"
+            write_npz(data, {"h0": ("float32", (samples, WIDTH), [values.gauss(0, 1) for _ in range(samples * WIDTH)])})
+            results = []
+            for shape in (["--stages=1"], [f"--stages={STAGES}"], ["--stages=2", "--virtual-stages=3"]):
+                plan = self.compile(path, "--mode=infer", f"--microbatches={microbatches}", *shape)
+                outputs = self.folder / "outputs.npz"
+                self.run_tool("piperun", plan, f"--data={data}", f"--outputs={outputs}", "--threads=1", "--timeout=30")
+                results.append(read_npz(outputs))
+            self.assertEqual(results[0]["h8"][1], (samples, WIDTH))
+            self.assertEqual(results[1], results[0], f"{microbatches} microbatches")
+            self.assertEqual(results[2], results[0], f"{microbatches} microbatches, three stages a rank")
 
 
 if __name__ == "__main__":
