@@ -100,6 +100,17 @@ absl::StatusOr<std::vector<int>> CutAt(const Module& module, const StageItems& i
   return stage_of;
 }
 
+// A compile, not a search through the night: a fraction of a second for the largest models.
+PartitionEffort EffortFor(const PartitionProblem& problem) {
+  return {.ideals = 20000,
+          .pairs = 20'000'000,
+          .search = 3000 * static_cast<int64_t>(problem.items.size())};
+}
+
+absl::StatusOr<PartitionSolution> Solve(const PartitionProblem& problem) {
+  return SolvePartition(problem, EffortFor(problem));
+}
+
 PartitionProblem WithoutLimit(PartitionProblem problem) {
   problem.memory_limit = kUnlimited;
   return problem;
@@ -196,10 +207,10 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
   if (options.cut.empty()) problem.memory_limit = limit;
   const PartitionProblem recomputed = RecomputedEverywhere(problem, items.times, schedule);
   absl::StatusOr<PartitionSolution> solution =
-      SolvePartition(options.recompute == Recompute::kAll ? recomputed : problem);
+      Solve(options.recompute == Recompute::kAll ? recomputed : problem);
   if (options.recompute == Recompute::kAuto &&
       solution.status().code() == absl::StatusCode::kResourceExhausted)
-    solution = SolvePartition(recomputed);
+    solution = Solve(recomputed);
   std::vector<int> stage_of;
   if (options.cut.empty()) {
     if (!solution.ok()) {
@@ -217,7 +228,7 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
 
   // What is run again takes time, but how much is known later: the bound is that of doing without.
   if (solution.ok() && absl::c_linear_search(recompute, true))
-    solution = SolvePartition(WithoutLimit(problem));
+    solution = Solve(WithoutLimit(problem));
   module.partition_bound = solution.ok() ? solution->lower_bound : 0;
   module.stages.resize(stages);
   for (int s = 0; s < stages; ++s) {

@@ -18,7 +18,7 @@ std::vector<int> StageOf(const std::vector<int>& cut, int blocks) {
   return stage_of;
 }
 
-bool Fits(const PartitionProblem& problem, const std::vector<double>& bytes) {
+bool Fit(const PartitionProblem& problem, const std::vector<double>& bytes) {
   for (int rank = 0; rank < static_cast<int>(bytes.size()); ++rank) {
     if (bytes[rank] > static_cast<double>(MemoryOf(problem, rank))) return false;
   }
@@ -46,6 +46,10 @@ std::vector<double> DeviceBytes(const PartitionProblem& problem, const Blocks& b
   return bytes;
 }
 
+bool FitsDevices(const PartitionProblem& problem, const Blocks& blocks, const std::vector<int>& stage_of) {
+  return Fit(problem, DeviceBytes(problem, blocks, stage_of));
+}
+
 FixedOrderCut CutFixedOrder(const PartitionProblem& problem, const Blocks& blocks) {
   const CutSolver solver(problem, blocks);
   StageRules rules = RulesOf(problem);
@@ -53,7 +57,7 @@ FixedOrderCut CutFixedOrder(const PartitionProblem& problem, const Blocks& block
   if (FitsStageCaps(blocks, rules)) {
     if (const auto cut = solver.Solve(rules)) {
       std::vector<int> stage_of = StageOf(*cut, blocks.size());
-      if (Fits(problem, DeviceBytes(problem, blocks, stage_of))) {
+      if (FitsDevices(problem, blocks, stage_of)) {
         result.stage_of = std::move(stage_of);
         return result;
       }
@@ -70,7 +74,7 @@ FixedOrderCut CutFixedOrder(const PartitionProblem& problem, const Blocks& block
     std::vector<int> stage_of = StageOf(*solver.Solve(rules), blocks.size());
     const std::vector<double> bytes = DeviceBytes(problem, blocks, stage_of);
     least = std::min(least, *std::max_element(bytes.begin(), bytes.end()));
-    if (!Fits(problem, bytes)) continue;
+    if (!Fit(problem, bytes)) continue;
     const double time = StepTime(problem, ByItem(problem, stage_of));
     if (!result.stage_of || time < best_time) {
       result.stage_of = std::move(stage_of);

@@ -20,4 +20,6 @@ FixedOrderCut CutFixedOrder(const PartitionProblem& problem, const Blocks& block
 std::vector<double> DeviceBytes(const PartitionProblem& problem, const Blocks& blocks,
                                 const std::vector<int>& stage_of);
 
+bool FitsDevices(const PartitionProblem& problem, const Blocks& blocks, const std::vector<int>& stage_of);
+
 }  // namespace pipec

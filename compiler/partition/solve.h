@@ -8,10 +8,21 @@
 
 namespace pipec {
 
+// How long to look for better cuts. Counted, not timed: the same problem has the same solution everywhere.
+struct PartitionEffort {
+  int ideals = 60000;           // solve exactly if the graph has at most so many
+  int64_t pairs = 150'000'000;  // of ideals, for the exact solver to look at: about 5 ns each
+  int64_t search =
+      50'000'000;  // steps of the search, most of them where the exact solver gave up: about 10 ns each
+};
+
 // A cut into exactly S non-empty stages that keeps the valid order and fits the devices' memory, with the
-// smallest StepTime. Errors: InvalidArgument for a problem that is none; OutOfRange with "at most N" if there
-// are fewer blocks than stages; ResourceExhausted with the least memory limit that would do, if no cut fits.
-absl::StatusOr<PartitionSolution> SolvePartition(const PartitionProblem& problem);
+// smallest StepTime that is found: the smallest there is if each device holds one stage and the exact solver comes to
+// an end within the effort. Then lower_bound is the bottleneck, unless few microbatches count. Errors:
+// InvalidArgument for a problem that is none; OutOfRange with "at most N" if there are fewer blocks than stages;
+// ResourceExhausted with the least memory limit that would do (the least that is found) if no cut fits.
+absl::StatusOr<PartitionSolution> SolvePartition(const PartitionProblem& problem,
+                                                 const PartitionEffort& effort = {});
 
 // The same over the cuts of the items in their order only: among equal ones the smallest sum of squared stage
 // loads. A device that holds one stage: exact. Several stages: exact if the best cut that ignores their sum

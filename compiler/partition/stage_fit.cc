@@ -13,6 +13,7 @@ StageFit::StageFit(const StageRules& rules)
   std::sort(speeds_.begin(), speeds_.end());
   speeds_.erase(std::unique(speeds_.begin(), speeds_.end()), speeds_.end());
   for (int k = 0; k < static_cast<int>(speeds_.size()); ++k) {
+    slowness_.push_back(1 / speeds_[k]);
     for (int s = 0; s < S; ++s) {
       if (rules.speed[s] >= speeds_[k]) as_fast_.Insert(k, s);
     }
@@ -40,7 +41,7 @@ StageFit::StageFit(const StageRules& rules)
 
 const uint64_t* StageFit::Time(double compute, double messages, double limit, double& next) const {
   for (int k = 0; k < static_cast<int>(speeds_.size()); ++k) {
-    const double seconds = compute / speeds_[k] + messages;
+    const double seconds = compute * slowness_[k] + messages;
     if (seconds <= limit * kCostSlack) return as_fast_[k];
     next = std::min(next, seconds);
   }

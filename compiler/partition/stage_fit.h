@@ -44,6 +44,7 @@ class StageFit {
 
   bool unlimited_ = true, equal_caps_ = true;
   std::vector<double> speeds_;        // distinct, ascending
+  std::vector<double> slowness_;      // 1 / speeds_
   StageSets as_fast_;                 // [k]: stages at least as fast as speeds_[k]
   std::vector<MemoryClass> classes_;  // distinct; if caps are equal, the most in flight first
   StageSets of_class_;     // [k]: stages of that class; if caps are equal, of that and all later ones

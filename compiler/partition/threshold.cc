@@ -30,19 +30,20 @@ ThresholdCut LeastBottleneck(ThresholdSolver& solver, double low, double known) 
       low = std::max(limit, solver.next_limit() == kInfinity ? limit : solver.next_limit());
     }
   }
-  if (known < kInfinity && low * kCostSlack < high) {
+  if (known < kInfinity) {
+    if (low * kCostSlack >= high) return {std::nullopt, true};
     // Most often what is known is the best: asked first.
     const double limit = high / kCostSlack / kCostSlack;
     const Answer answer = solver.Probe(limit);
-    if (answer == Answer::kYes) high = solver.bottleneck();
-    if (answer == Answer::kNo) low = high;
+    if (answer == Answer::kYes) high = std::min(limit, solver.bottleneck());
+    if (answer == Answer::kNo) return {std::nullopt, true};
     if (answer == Answer::kGaveUp) return {std::nullopt, false};
   }
   while (low * kCostSlack < high) {
     const double limit = low + (high - low) / 2;
     const Answer answer = solver.Probe(limit);
     if (answer == Answer::kYes) {
-      high = std::min(high, solver.bottleneck());
+      high = std::min(limit, solver.bottleneck());  // by rounding, what was found may lie above the limit
     } else if (answer == Answer::kNo) {
       low = std::max(limit, solver.next_limit());
     } else {

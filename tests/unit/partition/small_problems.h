@@ -6,8 +6,10 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "compiler/partition/problem.h"
 
 namespace pipec {
@@ -69,7 +71,9 @@ inline std::vector<int> FirstItems(const PartitionSolution& solution) {
 struct CutValue {
   double bottleneck = 0;  // of the slowest device
   double squares = 0;     // of stages
+  double sum = 0;         // of stages
   int64_t memory = 0;     // of the fullest device
+  bool fits = true;
 };
 
 inline CutValue Value(const PartitionProblem& p, const std::vector<int>& stage_of) {
@@ -78,7 +82,8 @@ inline CutValue Value(const PartitionProblem& p, const std::vector<int>& stage_o
   std::vector<int64_t> bytes(p.stages, 0), devices(p.stages, 0);
   for (size_t i = 0; i < p.items.size(); ++i) {
     const int s = stage_of[i];
-    loads[s] += p.items[i].seconds;
+    const int device = p.rank_of_stage.empty() ? s : p.rank_of_stage[s];
+    loads[s] += p.items[i].seconds / (p.speed.empty() ? 1 : p.speed[device]);
     bytes[s] +=
         p.items[i].parameter_bytes + (p.in_flight.empty() ? 1 : p.in_flight[s]) * p.items[i].activation_bytes;
   }
@@ -94,11 +99,15 @@ inline CutValue Value(const PartitionProblem& p, const std::vector<int>& stage_o
       if (here) bytes[s] += shared.bytes;
     }
     value.squares += loads[s] * loads[s];
+    value.sum += loads[s];
     const int device = p.rank_of_stage.empty() ? s : p.rank_of_stage[s];
     value.bottleneck = std::max(value.bottleneck, seconds[device] += loads[s]);
     devices[device] += bytes[s];
   }
   value.memory = *std::max_element(devices.begin(), devices.end());
+  value.fits = value.memory <= p.memory_limit;
+  for (size_t rank = 0; rank < p.memory_limits.size(); ++rank)
+    value.fits &= devices[rank] <= p.memory_limits[rank];
   return value;
 }
 
@@ -126,6 +135,17 @@ inline std::vector<int> Identity(int n) {
   std::vector<int> order(n);
   std::iota(order.begin(), order.end(), 0);
   return order;
+}
+
+// In the refusal of a problem that fits no memory.
+inline int64_t LeastMemoryNamed(const absl::Status& status) {
+  const std::string text(status.message());
+  return std::stoll(text.substr(text.find("do is ") + 6));
+}
+
+inline PartitionProblem WithLimit(PartitionProblem problem, int64_t bytes) {
+  problem.memory_limit = bytes;
+  return problem;
 }
 
 }  // namespace pipec

@@ -53,11 +53,6 @@ int Groups(const PartitionProblem& p) {
   return groups;
 }
 
-int64_t LeastMemoryNamed(const absl::Status& status) {
-  const std::string text(status.message());
-  return std::stoll(text.substr(text.find("do is ") + 6));
-}
-
 TEST(SolveFixedOrder, EqualsBruteForce) {
   std::mt19937 random(7);
   int solved = 0, too_small = 0, too_many = 0;

@@ -1,0 +1,227 @@
+// Any graph: what is solved against all assignments of items to stages.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+
+#include "compiler/partition/solve.h"
+#include "small_problems.h"
+
+namespace pipec {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Up to 14 items: skips, gradients that only cost, glue, shared parameters, devices of other speed and memory.
+PartitionProblem RandomGraph(std::mt19937& random, bool devices_shared, int most_items = 14) {
+  auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  PartitionProblem problem;
+  const int n = pick(1, most_items);
+  for (int i = 0; i < n; ++i)
+    problem.items.push_back({pick(0, 20) * 0.37, pick(0, 50), pick(0, 20), i > 0 && pick(0, 9) == 0});
+  const int rarity = pick(2, 9), dear = pick(0, 1) ? 12 : 3;
+  for (int i = 0; i + 1 < n; ++i) {
+    for (int copies = pick(0, 2); copies > 0; --copies) {
+      std::vector<int> consumers;
+      for (int c = i + 1; c < n; ++c) {
+        if (pick(0, c < i + 4 ? rarity / 2 : rarity) == 0) consumers.push_back(c);
+      }
+      if (!consumers.empty()) problem.tensors.push_back({i, consumers, pick(0, dear) * 0.53, pick(0, 4) > 0});
+    }
+    if (pick(0, 3) == 0) problem.order.emplace_back(i, pick(i + 1, n - 1));
+  }
+  for (int k = pick(0, 2); k > 0; --k) {
+    problem.shared.push_back({{}, pick(0, 60)});
+    for (int i = 0; i < n; ++i) {
+      if (pick(0, 4) == 0) problem.shared.back().items.push_back(i);
+    }
+  }
+  problem.stages = devices_shared ? std::min(n, 4) : pick(1, std::min(n, n > 10 ? 3 : 4));
+  const int ranks = devices_shared ? std::min(2, problem.stages) : problem.stages;
+  for (int s = 0; s < problem.stages; ++s) {
+    problem.in_flight.push_back(pick(1, 4));
+    if (devices_shared) problem.rank_of_stage.push_back(s % 2);
+  }
+  if (pick(0, 1)) {
+    for (int rank = 0; rank < ranks; ++rank) problem.speed.push_back(pick(2, 6) / 4.0);
+  }
+  if (pick(0, 2) == 0) problem.memory_limit = pick(100, 900) / ranks;
+  if (pick(0, 2) == 0) {
+    for (int rank = 0; rank < ranks; ++rank) problem.memory_limits.push_back(pick(100, 900) / ranks);
+  }
+  return problem;
+}
+
+double Time(const PartitionProblem& p, const CutValue& value) {
+  return p.microbatches == 0 ? value.bottleneck : value.sum + (p.microbatches - 1) * value.bottleneck;
+}
+
+// Over all assignments of items to stages; those of which compute or memory alone is too much are left out early.
+double BruteForceTime(const PartitionProblem& p) {
+  const int n = p.items.size();
+  std::vector<std::vector<int>> before(n);
+  for (const PartitionTensor& t : p.tensors) {
+    for (int c : t.consumers) {
+      if (t.ordered) before[c].push_back(t.producer);
+    }
+  }
+  for (const auto& [first, second] : p.order) before[second].push_back(first);
+  double best = kInfinity;
+  std::vector<int> stage_of(n), held(p.stages, 0);
+  std::vector<double> seconds(p.stages, 0);
+  std::vector<int64_t> bytes(p.stages, 0);  // by device
+  std::function<void(int)> place = [&](int i) {
+    if (i == n) {
+      if (*std::min_element(held.begin(), held.end()) == 0) return;
+      const CutValue value = Value(p, stage_of);
+      if (value.fits) best = std::min(best, Time(p, value));
+      return;
+    }
+    int first = 0, last = p.stages - 1;
+    for (int parent : before[i]) first = std::max(first, stage_of[parent]);
+    if (p.items[i].glued_to_previous) {
+      if (stage_of[i - 1] < first) return;
+      first = last = stage_of[i - 1];
+    }
+    for (int s = first; s <= last; ++s) {
+      const int device = p.rank_of_stage.empty() ? s : p.rank_of_stage[s];
+      const double here = p.items[i].seconds / (p.speed.empty() ? 1 : p.speed[device]);
+      stage_of[i] = s;
+      ++held[s];
+      seconds[s] += here;
+      const int64_t bytes_here = p.items[i].parameter_bytes + p.in_flight[s] * p.items[i].activation_bytes;
+      bytes[device] += bytes_here;
+      if (seconds[s] * std::max(1, p.microbatches) <= best + 1e-9 && bytes[device] <= p.memory_limit)
+        place(i + 1);
+      bytes[device] -= bytes_here;
+      --held[s];
+      seconds[s] -= here;
+    }
+  };
+  place(0);
+  return best;
+}
+
+TEST(SolvePartition, EqualsBruteForceOnGraphs) {
+  std::mt19937 random(21);
+  int solved = 0, refused = 0, unlike_the_order = 0;
+  for (int round = 0; round < 1000; ++round) {
+    PartitionProblem problem = RandomGraph(random, false);
+    if (round % 4 == 0) problem.microbatches = 1 + round % 7;
+    SCOPED_TRACE(round);
+    if (problem.stages > MaxStages(problem)) continue;
+    const double best = BruteForceTime(problem);
+    const auto solution = SolvePartition(problem);
+    if (best == kInfinity) {
+      ++refused;
+      EXPECT_EQ(solution.status().code(), absl::StatusCode::kResourceExhausted);
+      continue;
+    }
+    ++solved;
+    ASSERT_TRUE(solution.ok()) << solution.status();
+    EXPECT_EQ(CheckPartition(problem, *solution), absl::OkStatus());
+    EXPECT_NEAR(StepTime(problem, solution->stage_of), best, 1e-9);
+    if (problem.microbatches == 0) {
+      EXPECT_NEAR(solution->lower_bound, best, 1e-6);
+    }
+    const auto in_order = SolveFixedOrder(problem);
+    if (!in_order.ok()) {
+      ++unlike_the_order;
+      continue;
+    }
+    EXPECT_EQ(CheckPartition(problem, *in_order), absl::OkStatus());
+    EXPECT_GE(StepTime(problem, in_order->stage_of), best - 1e-9);
+    if (problem.microbatches == 0) {
+      EXPECT_LE(in_order->lower_bound, best + 1e-9);
+    }
+    unlike_the_order += StepTime(problem, in_order->stage_of) > best + 1e-9;
+  }
+  EXPECT_GT(solved, 500);
+  EXPECT_GT(refused, 50);
+  EXPECT_GT(unlike_the_order, 100);
+}
+
+// The least memory that is named does do, and one byte less does not.
+TEST(SolvePartition, NamesTheLeastMemoryOfAllOrders) {
+  std::mt19937 random(22);
+  int refused = 0, less_than_in_order = 0;
+  for (int round = 0; round < 300; ++round) {
+    PartitionProblem problem = RandomGraph(random, false, 11);
+    if (problem.stages > MaxStages(problem)) continue;
+    SCOPED_TRACE(round);
+    problem.memory_limits.clear();
+    problem.memory_limit = 1;
+    const absl::Status status = SolvePartition(problem).status();
+    if (status.ok()) continue;
+    ++refused;
+    problem.memory_limit = LeastMemoryNamed(status);
+    less_than_in_order +=
+        problem.memory_limit < LeastMemoryNamed(SolveFixedOrder(WithLimit(problem, 1)).status());
+    EXPECT_LT(BruteForceTime(problem), kInfinity);
+    --problem.memory_limit;
+    EXPECT_EQ(BruteForceTime(problem), kInfinity);
+  }
+  EXPECT_GT(refused, 200);
+  EXPECT_GT(less_than_in_order, 20);
+}
+
+// Several stages a device: what is found fits, is never better than the best, mostly the best, and above the bound.
+TEST(SolvePartition, StagesThatShareADevice) {
+  std::mt19937 random(23);
+  int solved = 0, best_found = 0;
+  for (int round = 0; round < 150; ++round) {
+    PartitionProblem problem = RandomGraph(random, true, 11);
+    if (problem.stages > MaxStages(problem)) continue;
+    SCOPED_TRACE(round);
+    const double best = BruteForceTime(problem);
+    PartitionEffort effort;
+    effort.search = 2'000'000;
+    const auto solution = SolvePartition(problem, effort);
+    if (!solution.ok()) continue;
+    ++solved;
+    EXPECT_EQ(CheckPartition(problem, *solution), absl::OkStatus());
+    EXPECT_GE(solution->bottleneck, best - 1e-9);
+    EXPECT_LE(solution->lower_bound, best + 1e-9);
+    best_found += solution->bottleneck < best + 1e-9;
+  }
+  EXPECT_GT(solved, 70);
+  EXPECT_GT(best_found, solved * 9 / 10);
+}
+
+// Two chains side by side, joined at the end: in the order of the items they alternate, the best cut takes one
+// chain after the other.
+TEST(SolvePartition, LeavesTheOrderOfTheItems) {
+  PartitionProblem problem;
+  problem.stages = 2;
+  for (int i = 0; i < 8; ++i) problem.items.push_back({1, 0, 0, false});
+  for (int i = 0; i < 6; ++i) problem.tensors.push_back({i, {i + 2}, 5});
+  const auto solution = SolvePartition(problem);
+  ASSERT_TRUE(solution.ok());
+  EXPECT_DOUBLE_EQ(solution->bottleneck, 4);
+  EXPECT_DOUBLE_EQ(SolveFixedOrder(problem)->bottleneck, 12);
+}
+
+TEST(SolvePartition, FewMicrobatchesWantFewMessages) {
+  // Even halves cost a message of 2 at both ends; with one item less in front the message is free.
+  PartitionProblem problem = Chain({1, 1, 1, 1}, 2);
+  problem.tensors = {{0, {1}, 0}, {1, {2}, 0.8}, {2, {3}, 0.8}};
+  problem.microbatches = 100;
+  EXPECT_THAT(SolvePartition(problem)->stage_of, ElementsAre(0, 0, 1, 1));
+  problem.microbatches = 2;
+  EXPECT_THAT(SolvePartition(problem)->stage_of, ElementsAre(0, 1, 1, 1));
+}
+
+TEST(SolvePartition, FastDevicesGetMore) {
+  PartitionProblem problem = Chain(std::vector<double>(12, 1), 3);
+  problem.speed = {1, 2, 3};
+  const auto solution = SolvePartition(problem);
+  EXPECT_DOUBLE_EQ(solution->bottleneck, 2);
+  EXPECT_EQ(std::count(solution->stage_of.begin(), solution->stage_of.end(), 2), 6);
+}
+
+}  // namespace
+}  // namespace pipec
