@@ -80,7 +80,7 @@ class Navigation(PageCase):
             sent, arrived = self.messages[send]
             # 32 hidden floats of one sample.
             times = re.search(rf"message from stage {sender} \(rank {sender}\) to stage {receiver} \(rank {receiver}\), microbatch 3: "
-                              r"128 B, sent at (.*), arrived at (.*)", card)
+                              r"128 B, sent at ([-\d.]+\s[nµm]?s), arrived at ([-\d.]+\s[nµm]?s)", card)
             self.assert_time(times[1], sent)
             self.assert_time(times[2], arrived)
             line = self.browser.js(f"document.querySelector('.message[data-from=\"{sender}\"][data-to=\"{receiver}\"]').getAttribute('d')")
