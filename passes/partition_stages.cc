@@ -3,9 +3,10 @@
 //   before:  x -> A -> B -> C -> loss, backward nodes, update        after:  A, B: stage 0   C, loss: stage 1
 //
 // A backward or update node lives with its forward node (Node::origin). The slowest stage, its messages
-// counted, is as fast as possible under the memory limit (compiler/partition); `--cut` decides instead if
-// given. Stages that do not fit otherwise are marked for recompute. Nodes are then put in the order of their stages. No arithmetic changes here or later: numbers do not
-// depend on the cut.
+// counted, is as fast as possible under the memory limit (compiler/partition), whatever the order of the nodes
+// was; `--cut` decides instead if given, in that order. Stages that do not fit otherwise are marked for
+// recompute. Nodes are then put in the order of their stages. No arithmetic changes here or later: numbers do
+// not depend on the cut.
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -18,6 +19,7 @@
 #include "compiler/partition/solve.h"
 #include "compiler/schedule/schedule.h"
 #include "passes/chosen_schedule.h"
+#include "passes/compare_cuts.h"
 #include "passes/memory_limit.h"
 #include "passes/passes.h"
 #include "passes/recompute_stages.h"
@@ -221,6 +223,11 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
     stage_of = solution->stage_of;
   } else {
     ASSIGN_OR_RETURN(stage_of, CutAt(module, items, options, stages));
+  }
+  if (solution.ok() && stages > 1) {
+    std::string comparison = options.cut.empty() ? CompareEqualCut(problem, stage_of)
+                                                 : CompareOwnCut(problem, stage_of, solution->stage_of);
+    if (!comparison.empty()) module.notes.push_back(std::move(comparison));
   }
   std::vector<bool> recompute(stages, options.recompute == Recompute::kAll);
   if (options.recompute == Recompute::kAuto)
