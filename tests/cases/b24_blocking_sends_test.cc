@@ -5,9 +5,12 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/schedule/schedule.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/driver/run.h"
 #include "runtime/transport/local/local_transport.h"
@@ -64,6 +67,34 @@ class BlockingSends : public ::testing::Test {
     EXPECT_GT(buffered, 0);
   }
 
+  void Infer(const std::string& model, int ranks, const std::string& flags) {
+    const std::string plan = folder_ / "m.plan";
+    Tool(absl::StrCat("pipec ", model, " -o ", plan, " --mode=infer --stages=", ranks, " ", flags));
+    if (HasFatalFailure()) return;
+    const std::string outputs[] = {folder_ / "buffered.npz", folder_ / "blocking.npz"};
+    for (bool rendezvous : {false, true}) {
+      LocalHub hub(ranks, {.rendezvous = rendezvous, .rendezvous_limit = absl::Seconds(120)});
+      RunOptions options;
+      options.data = "synthetic";
+      options.steps = 2;
+      options.outputs = outputs[rendezvous];
+      Silent silent;
+      auto result = RunPlan(
+          plan, options, [](int) { return MakeCpuDevice(1); }, [&](int rank) { return hub.Connect(rank); },
+          silent);
+      EXPECT_TRUE(result.ok()) << result.status();
+    }
+    EXPECT_EQ(Contents(outputs[0]), Contents(outputs[1])) << "P=" << ranks << " " << flags;
+    EXPECT_FALSE(Contents(outputs[0]).empty());
+  }
+
+  static std::string Contents(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+
   std::string bin_;
   fs::path folder_;
 };
@@ -72,12 +103,26 @@ TEST_F(BlockingSends, EveryScheduleAndStageCount) {
   const std::string model = folder_ / "m.onnx";
   Tool(absl::StrCat("make-model mlp --layers=12 --inputs=8 --hidden=8 --classes=4 --skips --batch=2 -o ",
                     model));
-  for (const char* schedule : {"gpipe", "1f1b", "interleaved"}) {
+  for (const ScheduleInfo& info : AllSchedules()) {
     for (int ranks = 2; ranks <= 5; ++ranks) {
-      for (int microbatches : {ranks, 2 * ranks}) {
-        Check(model, ranks, 2, absl::StrCat("--schedule=", schedule, " --microbatches=", microbatches));
+      const std::string flags =
+          absl::StrCat("--schedule=", std::string(info.name), " --microbatches=", 2 * ranks);
+      if (info.forward_only) {
+        Infer(model, ranks, flags);
+      } else {
+        Check(model, ranks, 2, flags);
       }
     }
+  }
+}
+
+// As few microbatches as ranks, which leaves nothing but warm-up and cool-down.
+TEST_F(BlockingSends, AsManyMicrobatchesAsRanks) {
+  const std::string model = folder_ / "m.onnx";
+  Tool(absl::StrCat("make-model mlp --layers=12 --inputs=8 --hidden=8 --classes=4 --batch=2 -o ", model));
+  for (const char* schedule : {"gpipe", "1f1b", "interleaved", "zb-h2", "zb-v"}) {
+    for (int ranks : {2, 3})
+      Check(model, ranks, 2, absl::StrCat("--schedule=", schedule, " --microbatches=", ranks));
   }
 }
 
@@ -85,8 +130,8 @@ TEST_F(BlockingSends, MessagesOf64Megabytes) {
   const std::string model = folder_ / "m.onnx";
   Tool(absl::StrCat("make-model mlp --layers=4 --inputs=1 --hidden=1 --classes=1 --batch=16777216 -o ",
                     model));
-  Check(model, 2, 1, "--schedule=interleaved --microbatches=2 --loss=mse");
-  Check(model, 2, 1, "--schedule=1f1b --microbatches=2 --loss=mse");
+  for (const char* schedule : {"interleaved", "zb-v", "1f1b"})
+    Check(model, 2, 1, absl::StrCat("--microbatches=2 --loss=mse --schedule=", schedule));
 }
 
 }  // namespace
