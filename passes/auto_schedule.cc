@@ -64,7 +64,7 @@ class Finder {
 
   void TryNamed() {
     for (const ScheduleInfo& info : AllSchedules()) {
-      if (info.forward_only != (options_.mode == Mode::kInfer)) continue;
+      if (info.forward_only != (options_.mode == Mode::kInfer) || info.late_updates) continue;
       for (const int v : VirtualStages(info)) {
         const absl::StatusOr<Schedule> schedule = info.generate({options_.ranks, v, options_.microbatches});
         if (!schedule.ok()) {

@@ -18,6 +18,7 @@
 #include "compiler/ops/low_rank.h"
 #include "passes/gradients/differentiate.h"
 #include "passes/gradients/gradient.h"
+#include "passes/chosen_schedule.h"
 #include "passes/loss_scale.h"
 #include "passes/passes.h"
 #include "runtime/base/status.h"
@@ -101,14 +102,17 @@ class Differentiator {
   explicit Differentiator(Module& module) : module_(module), graph_(module.graph) {}
 
   // `loss_scale_divisor`: of LossScale, which the gradient of the loss is then; 0: it is 1.
-  absl::Status Run(const std::vector<Value*>& parameters, double loss_scale_divisor) {
+  // `of_mean`: the gradient is the mean's of the microbatch, not the sum's that is divided after the step.
+  absl::Status Run(const std::vector<Value*>& parameters, double loss_scale_divisor, bool of_mean) {
     graph_.NumberNodes();
     const std::vector<Node*> forward = graph_.Nodes();
     for (Value* parameter : parameters) AddParameter(parameter);
     MarkNeeded(forward);
     Value* loss = module_.training.loss_sum->producer()->input(1);
     GradientBuilder builder(graph_, loss->producer());
+    Value* const weight = module_.training.loss_weight;
     gradients_[loss] = loss_scale_divisor > 0 ? ScaledSeed(builder, *loss, loss_scale_divisor)
+                       : of_mean && weight    ? MeanSeed(builder, *loss, weight->producer()->input(1))
                                               : builder.Scalar(loss->type.dtype, 1);
     RETURN_IF_ERROR(builder.status());
     for (auto node = forward.rbegin(); node != forward.rend(); ++node) RETURN_IF_ERROR(Differentiate(*node));
@@ -125,6 +129,10 @@ class Differentiator {
     if (loss.type.dtype == DType::kFloat32) return builder.Reshape(scale, loss.type.shape);
     to.Set("to", static_cast<int64_t>(loss.type.dtype));
     return builder.Reshape(builder.Emit("Cast", {scale}, std::move(to)), loss.type.shape);
+  }
+
+  static Value* MeanSeed(GradientBuilder& builder, const Value& loss, Value* weight) {
+    return builder.Reshape(builder.Emit("Div", {builder.Scalar(weight->type.dtype, 1), weight}), loss.type.shape);
   }
 
   void AddParameter(Value* parameter) {
@@ -247,7 +255,8 @@ absl::StatusOr<bool> BuildGradients(Module& module, const PassContext& context) 
   if (!training.loss_sum)
     return absl::FailedPreconditionError("pass build-gradients needs a loss: run build-loss before it");
   ASSIGN_OR_RETURN(const std::vector<Value*> parameters, TrainableParameters(module.graph, context.options));
-  RETURN_IF_ERROR(Differentiator(module).Run(parameters, LossScaleDivisor(module, context.options)));
+  RETURN_IF_ERROR(Differentiator(module).Run(
+      parameters, LossScaleDivisor(module, context.options), UpdatesEachMicrobatch(context.options)));
 
   absl::flat_hash_set<const Value*> trained;
   for (const TrainedParameter& parameter : training.parameters) trained.insert(parameter.parameter);

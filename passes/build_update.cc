@@ -7,9 +7,12 @@
 //
 // Level model -> training; needs the accumulators (build-gradients). An update belongs to the first forward
 // node that uses the parameter, so it gets that node's stage; replicate-update gives it to every owner later.
+// Where every microbatch is followed by an update, no stage waits for another: no norms, scale is 1 (gradients
+// started from the mean), and GradientScale is there for the loss only.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "passes/chosen_schedule.h"
 #include "passes/loss_scale.h"
 #include "passes/passes.h"
 #include "runtime/base/status.h"
@@ -65,6 +68,12 @@ Value* SumOfUses(Graph& graph, const TrainedParameter& trained, Node* origin) {
   return sum;
 }
 
+Value* One(Graph& graph) {
+  const double one = 1;
+  return graph.AddConstant("gradient_scale.one", {DType::kFloat64, {}},
+                           std::string(reinterpret_cast<const char*>(&one), sizeof(one)));
+}
+
 }  // namespace
 
 absl::StatusOr<bool> BuildUpdate(Module& module, const PassContext& context) {
@@ -75,6 +84,12 @@ absl::StatusOr<bool> BuildUpdate(Module& module, const PassContext& context) {
   }
   ASSIGN_OR_RETURN(const Optimizer optimizer, FindOptimizer(context.options.optimizer));
   training.optimizer = context.options.optimizer;
+  training.has_norm = !UpdatesEachMicrobatch(context.options);
+  if (!training.has_norm && context.options.precision == DType::kFloat16) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--precision=fp16 checks the gradients of all stages before each update, which --schedule=",
+        context.options.schedule, " makes stage by stage; --precision=bf16, or --schedule=pipedream-2bw, works"));
+  }
   graph.NumberNodes();
   const TensorType scalar{DType::kFloat64, {}};
 
@@ -84,6 +99,7 @@ absl::StatusOr<bool> BuildUpdate(Module& module, const PassContext& context) {
   for (const TrainedParameter& trained : training.parameters) {
     Node* origin = FirstConsumer(*trained.parameter);
     gradients.push_back(SumOfUses(graph, trained, origin));
+    if (!training.has_norm) continue;
     const Node* norm = graph.AddNode({.op = "SquaredNorm",
                                       .domain = kPipecDomain,
                                       .name = absl::StrCat(trained.parameter->name(), ".squared_norm"),
@@ -109,6 +125,7 @@ absl::StatusOr<bool> BuildUpdate(Module& module, const PassContext& context) {
   if (const double divisor = LossScaleDivisor(module, context.options); divisor > 0)
     scale->attributes.Set("divisor", static_cast<float>(divisor));
   training.gradient_scales = {scale};
+  Value* const factor = training.has_norm ? scale->output(0) : One(graph);
 
   for (int i = 0; i < training.parameters.size(); ++i) {
     TrainedParameter& trained = training.parameters[i];
@@ -131,7 +148,7 @@ absl::StatusOr<bool> BuildUpdate(Module& module, const PassContext& context) {
       spec.outputs.push_back(type);
       spec.output_names.push_back(absl::StrCat(states.back()->name(), ".updated"));
     }
-    spec.inputs.push_back(scale->output(0));
+    spec.inputs.push_back(factor);
     trained.updates = {graph.AddNode(std::move(spec))};
     trained.states = {std::move(states)};
   }

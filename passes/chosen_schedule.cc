@@ -50,4 +50,9 @@ absl::StatusOr<Schedule> ChosenSchedule(Mode mode, const CompileOptions& options
   return info->generate({options.ranks, virtual_stages, options.microbatches});
 }
 
+bool UpdatesEachMicrobatch(const CompileOptions& options) {
+  const ScheduleInfo* info = options.schedule_from_file ? nullptr : FindSchedule(options.schedule);
+  return info && info->updates_each_microbatch;
+}
+
 }  // namespace pipec

@@ -11,4 +11,7 @@ namespace pipec {
 // ranks, virtual stages or microbatches asked for.
 absl::StatusOr<Schedule> ChosenSchedule(Mode mode, const CompileOptions& options);
 
+// Whether every microbatch is followed by an update that each stage makes by itself.
+bool UpdatesEachMicrobatch(const CompileOptions& options);
+
 }  // namespace pipec

@@ -5,12 +5,14 @@
 // The compute actions are the named schedule's; sends and receives are placed by modelled time
 // (compiler/schedule), one for every pair of stages that has a message. What happens once a step comes last:
 // REDUCE_TIED where a shared parameter lives, NORM, and UPDATE for every stage with update nodes; a rank's
-// first stage computes its GradientScale.
+// first stage computes its GradientScale. Without a flush between steps the list is one round, and these stand
+// where PlaceRounds puts them.
 #include <algorithm>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/cost/node_cost.h"
+#include "compiler/ir/once_a_step.h"
+#include "compiler/schedule/rounds.h"
 #include "compiler/schedule/schedule.h"
 #include "passes/chosen_schedule.h"
 #include "passes/passes.h"
@@ -32,21 +34,13 @@ absl::StatusOr<Schedule> WithMessages(Schedule schedule, absl::Span<const StageL
 }
 
 void AddUpdate(const Module& module, Schedule& schedule) {
-  std::set<int> tied_ranks, update_stages;
-  for (const Message& message : module.messages) {
-    const int from = module.stages[message.from_stage].rank, to = module.stages[message.to_stage].rank;
-    if (message.kind == MessageKind::kTied && from != to) tied_ranks.insert({from, to});
-  }
-  for (const TrainedParameter& trained : module.training.parameters) {
-    for (const Node* update : trained.updates) update_stages.insert(update->stage);
-  }
-  for (const Node* scale : module.training.gradient_scales) update_stages.insert(scale->stage);
+  const OnceAStep once = OnceAStepOf(module);
   for (int r = 0; r < schedule.ranks.size(); ++r) {
     std::vector<Action>& actions = schedule.ranks[r];
-    if (tied_ranks.contains(r)) actions.push_back({ActionKind::kReduceTied});
-    actions.push_back({ActionKind::kNorm});
+    if (once.ties[r]) actions.push_back({ActionKind::kReduceTied});
+    if (once.norms) actions.push_back({ActionKind::kNorm});
     for (int s : StagesOfRank(module, r)) {
-      if (update_stages.contains(s)) actions.push_back({ActionKind::kUpdate, s});
+      if (once.updates[s]) actions.push_back({ActionKind::kUpdate, s});
     }
   }
 }
@@ -108,7 +102,13 @@ absl::StatusOr<bool> OrderActions(Module& module, const PassContext& context) {
   for (const Stage& stage : module.stages) times.push_back(stage.times);
 
   const std::vector<StageLink> links = StageLinks(module, options.cluster, module.mode == Mode::kTrain);
-  ASSIGN_OR_RETURN(module.schedule, WithMessages(std::move(chosen), links, times));
+  if (chosen.asynchronous()) {
+    ASSIGN_OR_RETURN(module.schedule, PlaceRounds(chosen, links, OnceAStepOf(module)));
+    RETURN_IF_ERROR(CheckSchedule(module.schedule, links));
+  } else {
+    ASSIGN_OR_RETURN(module.schedule, WithMessages(std::move(chosen), links, times));
+  }
+  module.lr_by_delay = options.lr_by_delay;
   ASSIGN_OR_RETURN(module.simulation, Simulate(module.schedule, links, times));
   if (module.mode == Mode::kInfer) {
     module.eval_schedule = module.schedule;
@@ -117,6 +117,7 @@ absl::StatusOr<bool> OrderActions(Module& module, const PassContext& context) {
   // Unit times: evaluation advances in lockstep, so that a link never holds more than two messages.
   const std::vector<StageTimes> unit(stages);
   ASSIGN_OR_RETURN(module.eval_schedule, WithMessages(forward, StageLinks(module, options.cluster, false), unit));
+  if (module.schedule.asynchronous()) return true;
   AddUpdate(module, module.schedule);
   SimulateUpdate(module, options.cluster);
   return true;

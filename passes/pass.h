@@ -32,6 +32,7 @@ struct CompileOptions {
   // and whether it all fits is seen when memory is planned.
   bool cut_for_one_in_flight = false;
   int microbatches = 32;
+  bool lr_by_delay = false;      // --staleness=lr
   int replicas = 1;
   std::string loss = "auto";     // auto, output:NAME[*WEIGHT],..., cross-entropy, mse, bce
   double label_smoothing = 0;

@@ -9,6 +9,7 @@
 // programs one after the other, where a B that repeats its stage's I and W shares their time: what has slots is live in
 // all of the compute part, what stays is live always, and the update reuses what the compute part had.
 #include <algorithm>
+#include <numeric>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,7 @@
 #include "passes/memory_limit.h"
 #include "passes/passes.h"
 #include "passes/rank_programs.h"
+#include "passes/round_slots.h"
 #include "passes/slots.h"
 #include "passes/storages.h"
 #include "runtime/base/status.h"
@@ -83,21 +85,28 @@ BufferKind KindOf(const Storage& storage, const std::vector<Program>& programs) 
   return storage.output ? BufferKind::kOutput : BufferKind::kActivation;
 }
 
-// The actions that touch a storage once a microbatch.
+// The actions that touch a storage.
 std::set<ActionOf> ActionsOf(const Storage& storage, const std::vector<Program>& programs) {
   std::set<ActionOf> actions;
   for (const StorageAccess& access : storage.accesses) {
     const Program& program = programs[access.program];
-    actions.insert({program.kind, program.stage, -1});
+    actions.insert({program.kind, program.kind == ActionKind::kNorm ? -1 : program.stage, -1});
     // Some microbatches run B instead.
     if (program.kind == ActionKind::kI || program.kind == ActionKind::kW)
       actions.insert({ActionKind::kB, program.stage, -1});
   }
+  const auto once_a_step = [&](const Message* m) {
+    const bool tied = m->kind == MessageKind::kTied, norm = m->kind == MessageKind::kNorm;
+    if (tied || norm) actions.insert({tied ? ActionKind::kReduceTied : ActionKind::kNorm, -1, -1});
+    return tied || norm;
+  };
   for (const Message* m : storage.received) {
+    if (once_a_step(m)) continue;
     actions.insert({m->kind == MessageKind::kActivation ? ActionKind::kRecvF : ActionKind::kRecvB,
                     m->to_stage, m->from_stage});
   }
   for (const Message* m : storage.sent) {
+    if (once_a_step(m)) continue;
     actions.insert({m->kind == MessageKind::kActivation ? ActionKind::kSendF : ActionKind::kSendB,
                     m->from_stage, m->to_stage});
   }
@@ -147,6 +156,61 @@ MemoryItem Lifetime(const Storage& storage, const TimeAxis& axis, bool once_a_st
   return item;
 }
 
+// Solves the layout; buffer k lies where item item_of[k] does.
+absl::Status LayOut(const std::vector<MemoryItem>& items, const std::vector<int>& item_of, RankMemory& memory) {
+  const MemoryLayout layout = SolveLayout(items);
+  RETURN_IF_ERROR(CheckLayout(items, layout));
+  for (size_t k = 0; k < item_of.size(); ++k) memory.buffers[k].offset = layout.offsets[item_of[k]];
+  memory.arena_bytes = layout.peak;
+  memory.lower_bound = MemoryLowerBound(items);
+  return absl::OkStatus();
+}
+
+// Whether the storage is a parameter's that learns: the update's result lies there too.
+bool Learns(const Storage& storage) {
+  bool parameter = false, updated = false;
+  for (const Value* value : storage.values) {
+    parameter |= value->kind() == ValueKind::kParameter;
+    updated |= value->producer() && value->producer()->kind == Kind::kU;
+  }
+  return parameter && updated;
+}
+
+// Where steps overlap: only what one program makes and uses up has an end.
+absl::Status PlanRounds(const Module& module, int rank, const std::vector<Storage>& storages,
+                        const absl::flat_hash_set<const Node*>& of_weights, RankMemory& memory) {
+  const TimeAxis axis = MakeTimeAxis(memory.programs);
+  RoundSlots slots(module, rank);
+  const auto class_of = [&](const Storage& storage) {
+    if (Learns(storage) || (!storage.keeps && IsMadeOfWeights(storage, of_weights))) return slots.OfVersions();
+    const bool sum = std::any_of(storage.values.begin(), storage.values.end(), [](const Value* value) {
+      return value->kind() == ValueKind::kAccumulator;
+    });
+    const std::set<ActionOf> actions = ActionsOf(storage, memory.programs);
+    if (sum || OnceAStep(storage, memory.programs)) return slots.OfSteps(actions);
+    return storage.keeps ? -1 : slots.OfMicrobatches(actions);
+  };
+  std::vector<MemoryItem> items;
+  for (const Storage& storage : storages) {
+    Buffer buffer{storage.named->name(), KindOf(storage, memory.programs), storage.bytes};
+    MemoryItem item{0, axis.end};
+    if (storage.local()) {
+      item = Lifetime(storage, axis, false);
+    } else {
+      buffer.slot_class = class_of(storage);
+      if (buffer.slot_class >= 0) buffer.slots = slots.classes()[buffer.slot_class].slots;
+    }
+    item.size = buffer.slots * buffer.stride();
+    items.push_back(item);
+    for (const Value* value : storage.values) memory.locations[value] = {static_cast<int>(memory.buffers.size()), 0};
+    memory.buffers.push_back(std::move(buffer));
+  }
+  memory.slot_classes = slots.classes();
+  std::vector<int> item_of(items.size());
+  std::iota(item_of.begin(), item_of.end(), 0);
+  return LayOut(items, item_of, memory);
+}
+
 // Adds what the stages of the rank keep in flight to `kept`.
 absl::StatusOr<RankMemory> PlanRank(const Module& module, int rank, RankPrograms programs,
                                     const absl::flat_hash_set<const Node*>& of_weights,
@@ -154,6 +218,10 @@ absl::StatusOr<RankMemory> PlanRank(const Module& module, int rank, RankPrograms
   const std::vector<Storage> storages = BuildStorages(module, rank, programs);
   RankMemory memory;
   memory.programs = std::move(programs.programs);
+  if (module.schedule.asynchronous()) {
+    RETURN_IF_ERROR(PlanRounds(module, rank, storages, of_weights, memory));
+    return memory;
+  }
   const TimeAxis axis = MakeTimeAxis(memory.programs);
   std::vector<MemoryItem> items;  // of the buffers without slots, then of the pools of slots
   std::vector<int> item_of, with_slots;
@@ -189,11 +257,7 @@ absl::StatusOr<RankMemory> PlanRank(const Module& module, int rank, RankPrograms
   }
   for (const SlotPool& pool : slots.pools) items.push_back({0, axis.compute_end, pool.slots * pool.stride});
   memory.slot_classes = std::move(slots.classes);
-  const MemoryLayout layout = SolveLayout(items);
-  RETURN_IF_ERROR(CheckLayout(items, layout));
-  for (size_t k = 0; k < item_of.size(); ++k) memory.buffers[k].offset = layout.offsets[item_of[k]];
-  memory.arena_bytes = layout.peak;
-  memory.lower_bound = MemoryLowerBound(items);
+  RETURN_IF_ERROR(LayOut(items, item_of, memory));
   return memory;
 }
 

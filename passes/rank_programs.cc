@@ -55,7 +55,7 @@ std::vector<RankPrograms> BuildPrograms(const Module& module) {
         w[s].push_back(node), b[s].push_back(node);
         break;
       case Kind::kU:
-        (after_norm.contains(node) ? update[s] : norm[r]).push_back(node);
+        (after_norm.contains(node) || !module.training.has_norm ? update[s] : norm[r]).push_back(node);
         break;
     }
   }
@@ -75,7 +75,7 @@ std::vector<RankPrograms> BuildPrograms(const Module& module) {
       if (runs.contains({s, ActionKind::kI})) programs.push_back({s, ActionKind::kI, std::move(i[s])});
       if (runs.contains({s, ActionKind::kW})) programs.push_back({s, ActionKind::kW, std::move(w[s])});
     }
-    programs.push_back({own.front(), ActionKind::kNorm, std::move(norm[r])});
+    if (module.training.has_norm) programs.push_back({own.front(), ActionKind::kNorm, std::move(norm[r])});
     for (int s : own) {
       if (!update[s].empty()) programs.push_back({s, ActionKind::kUpdate, std::move(update[s])});
     }

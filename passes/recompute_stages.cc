@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/schedule/rounds.h"
+
 namespace pipec {
 namespace {
 
@@ -24,6 +26,7 @@ std::vector<int64_t> StageBytes(const PartitionProblem& problem, const std::vect
 }  // namespace
 
 std::vector<int> InFlight(const Schedule& schedule, KeptFrom from) {
+  if (schedule.asynchronous()) return InFlight(Unroll(schedule, LargestLag(schedule) + 2).schedule, from);
   std::vector<int> now(schedule.shape.stages(), 0), most = now;
   std::vector<bool> has_w(schedule.shape.stages(), false);
   for (const auto& actions : schedule.ranks) {

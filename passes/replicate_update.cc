@@ -128,9 +128,30 @@ void ReplaceGradientScale(Module& module, const PackedNorms& norms) {
   module.training.gradient_scales = std::move(scales);
 }
 
+// Each stage updates by itself.
+absl::StatusOr<bool> UpdateWhereUsed(Module& module, const std::string& schedule) {
+  for (TrainedParameter& trained : module.training.parameters) {
+    const std::map<int, int> owners = Owners(module, *trained.parameter);
+    if (owners.size() != 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "schedule ", schedule, " updates every stage by itself, so that ranks ", owners.begin()->first, " and ",
+          owners.rbegin()->first, " cannot share parameter '", trained.parameter->name(),
+          "': its copies would see different gradients; --cut between other values, or --schedule=pipedream-2bw, works"));
+    }
+    absl::flat_hash_set<Node*> seen;
+    std::vector<Node*> sum;
+    CollectSum(trained.updates[0]->input(kGradientOperand), seen, sum);
+    for (Node* node : sum) node->stage = owners.begin()->second;
+    trained.updates[0]->stage = owners.begin()->second;
+  }
+  Node* scale = module.training.gradient_scales[0];
+  scale->stage = scale->origin->stage;
+  return true;
+}
+
 }  // namespace
 
-absl::StatusOr<bool> ReplicateUpdate(Module& module, const PassContext&) {
+absl::StatusOr<bool> ReplicateUpdate(Module& module, const PassContext& context) {
   if (module.stages.empty())
     return absl::FailedPreconditionError("replicate-update needs partition-stages before it");
   Training& training = module.training;
@@ -139,6 +160,7 @@ absl::StatusOr<bool> ReplicateUpdate(Module& module, const PassContext&) {
   int ranks = 0;
   for (const Stage& stage : module.stages) ranks = std::max(ranks, stage.rank + 1);
 
+  if (!training.has_norm) return UpdateWhereUsed(module, context.options.schedule);
   PackedNorms norms{std::vector<std::vector<Value*>>(ranks), {}};
   for (TrainedParameter& trained : training.parameters) {
     Node* optimizer = trained.updates[0];

@@ -101,7 +101,7 @@ void CompileFlags::AddTo(FlagTable& table) {
                                 ", or a file whose name ends in ", kScheduleFile));
              }});
   table.Int("microbatches", "M", &microbatches_, 1, "equal parts of a batch",
-            absl::StrCat(kDefaultMicrobatches));
+            absl::StrCat(kDefaultMicrobatches, "; pipedream: 1"));
   table.Int("batch", "B", &batch_, 1, "samples per step",
             "M x the model's own batch, or M if that is symbolic");
   table.List("cut", "NAME,...", &options.cut, "cut at these values instead of where the partitioner would");
@@ -146,6 +146,8 @@ void CompileFlags::AddTo(FlagTable& table) {
       "recompute", &recompute_, {"none", "all", "auto"},
       "stages that run their forward nodes again for the backward pass instead of keeping activations; "
       "auto: only if memory asks for it");
+  table.Choice("staleness", &staleness_, {"none", "lr"},
+               "schedules without flush: lr scales the learning rate by how late the update of a stage is");
   table.Int("seed", "N", &seed_, 0, "initial values of added parameters");
   table.Group("Devices");
   table.Choice("device", &device_, DeviceNames(), "what to plan for; --list-devices describes them");
@@ -273,9 +275,17 @@ absl::StatusOr<int64_t> CompileFlags::Resolve() {
                                                     : kDefaultSchedule;
   options.ranks = stages_ > 0 ? stages_ : kDefaultStages;
   options.microbatches = microbatches_;
+  const ScheduleInfo* info = FindSchedule(options.schedule);
+  const bool each_updates = info && info->updates_each_microbatch;
+  if (staleness_ == "lr" && !(info && info->late_updates)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--staleness=lr scales the learning rate by how late updates are, and with --schedule=", options.schedule,
+        " none is; --schedule=pipedream or pipedream-2bw works"));
+  }
+  options.lr_by_delay = staleness_ == "lr";
   if (microbatches_ == 0) {
     // A batch that the default does not divide says how many there can be.
-    options.microbatches = kDefaultMicrobatches;
+    options.microbatches = each_updates ? 1 : kDefaultMicrobatches;
     while (batch_ > 0 && batch_ % (static_cast<int64_t>(options.microbatches) * options.replicas) != 0 &&
            options.microbatches > 1) {
       --options.microbatches;

@@ -51,7 +51,8 @@ class CompileFlags {
 
   std::string model_;
   // As given; "" and 0: left open.
-  std::string mode_, schedule_, optimizer_, precision_ = "fp32", loss_ = "auto", recompute_ = "auto", device_ = "cpu", profile_;
+  std::string mode_, schedule_, optimizer_, precision_ = "fp32", loss_ = "auto", recompute_ = "auto", device_ = "cpu", profile_,
+              staleness_ = "none";
   int stages_ = 0, microbatches_ = 0;
   int64_t batch_ = 0, memory_ = 0, seed_ = 0;
   std::map<std::string, std::string> dims_, inputs_;

@@ -206,6 +206,10 @@ absl::Status Compile(PipecFlags& flags) {
   ASSIGN_OR_RETURN(const std::optional<StepPicture> measured, ReadMeasured(flags.measured_file, *module));
   const std::string html =
       ReportHtml(*module, report, CompareSchedules(as_given, flags.compared, *module), measured);
+  if (!flags.schedule_file.empty() && module->schedule.asynchronous()) {
+    return absl::InvalidArgumentError(absl::StrCat("--emit-schedule: the steps of schedule ", module->schedule.name,
+                                                   " overlap, which PyTorch's CSV cannot say"));
+  }
   if (!flags.schedule_file.empty())
     RETURN_IF_ERROR(WriteFileAtomically(flags.schedule_file, ToCsv(module->schedule)));
   if (!flags.onnx_directory.empty()) RETURN_IF_ERROR(WriteOnnx(*module, flags.onnx_directory));

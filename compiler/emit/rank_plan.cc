@@ -68,6 +68,20 @@ plan::BufferKind ToProto(BufferKind kind) {
   return plan::TRANSIENT;
 }
 
+plan::SlotRule ToProto(SlotRule rule) {
+  switch (rule) {
+    case SlotRule::kTable:
+      return plan::TABLE;
+    case SlotRule::kCycle:
+      return plan::CYCLE;
+    case SlotRule::kVersion:
+      return plan::VERSION;
+    case SlotRule::kStep:
+      return plan::STEP;
+  }
+  return plan::TABLE;
+}
+
 plan::MessageKind ToProto(MessageKind kind) {
   switch (kind) {
     case MessageKind::kActivation:
@@ -154,6 +168,10 @@ class Writer {
     out_.set_training(module_.mode == Mode::kTrain);
     for (const Stage& stage : module_.stages) out_.add_rank_of_stage(stage.rank);
     out_.set_arena_bytes(memory_.arena_bytes);
+    if (!module_.schedule.asynchronous()) return;
+    out_.set_asynchronous(true);
+    out_.set_weight_delay(module_.schedule.weight_delay[rank_]);
+    out_.set_lr_by_delay(module_.lr_by_delay);
   }
 
   void AddMemory() {
@@ -173,6 +191,7 @@ class Writer {
       out.set_slots(slot_class.slots);
       out.mutable_train()->Add(slot_class.train.begin(), slot_class.train.end());
       out.mutable_eval()->Add(slot_class.eval.begin(), slot_class.eval.end());
+      out.set_rule(ToProto(slot_class.rule));
     }
     // Transients share bytes with each other: theirs is what the others leave of the arena.
     int64_t rest = memory_.arena_bytes;
@@ -230,6 +249,7 @@ class Writer {
       row.set_kind(ToProto(action.kind));
       row.set_stage(action.stage);
       row.set_microbatch(action.microbatch);
+      row.set_lag(action.lag);
       auto program = programs_.find({action.kind, action.stage});
       row.set_program(program == programs_.end() ? -1 : program->second);
       AddMessagesOf(action, row);
@@ -323,7 +343,7 @@ class Writer {
     out_.set_loss(-1);
     for (const Node* scale : training.gradient_scales) {
       if (RankOf(scale->stage) != rank_) continue;
-      out_.set_gradient_norm(TensorOf(scale->output(1)));
+      if (training.has_norm) out_.set_gradient_norm(TensorOf(scale->output(1)));
       out_.set_loss(TensorOf(scale->output(2)));
     }
   }

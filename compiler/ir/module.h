@@ -46,7 +46,10 @@ struct Training {
   // In the order of the model's initializers; parameters the loss does not depend on are not among them.
   std::vector<TrainedParameter> parameters;
   // ai.pipec::GradientScale, one a rank from level staged on. Outputs: scale, gradient norm, loss.
+  // Without norms: one, for the loss, on its rank.
   std::vector<Node*> gradient_scales;
+  // Every rank learns the norm of all gradients before it updates. False: each stage updates by itself.
+  bool has_norm = true;
 };
 
 enum class MessageKind : uint8_t {
@@ -91,11 +94,21 @@ struct Buffer {
   int64_t stride() const { return (bytes + 63) / 64 * 64; }
 };
 
+// How a class finds a slot in training. All but kTable are for schedules without flush.
+enum class SlotRule : uint8_t {
+  kTable,    // microbatch m: train[m]
+  kCycle,    // microbatch m of step t: t M + m, modulo the slots
+  kVersion,  // of the weight version that is read or written: the next slot, modulo all, with every update
+  kStep,     // step t: t modulo the slots
+};
+
 // Buffers that live and die together share a class: which slot microbatch m uses, in training and in evaluation.
+// Evaluation finds kVersion in the newest version's slot, kStep in the first.
 struct SlotClass {
   int slots = 1;
-  std::vector<int> train;  // M entries
-  std::vector<int> eval;   // M entries
+  std::vector<int> train;  // kTable: M entries
+  std::vector<int> eval;   // kTable and kCycle: M entries
+  SlotRule rule = SlotRule::kTable;
 };
 
 // Where a value lies on one rank: a whole buffer or a part of it (views and in-place results share a buffer).
@@ -160,6 +173,7 @@ struct Module {
   Schedule schedule;                // from level scheduled on, messages included
   Schedule eval_schedule;           // from level scheduled on: forward only, messages included
   Simulation simulation;            // of `schedule`
+  bool lr_by_delay = false;         // --staleness=lr: the learning rate is scaled by the weights' delay
   std::vector<RankMemory> memory;   // from level planned on, one a rank
 
   std::vector<RefusedOutput> refused_outputs;

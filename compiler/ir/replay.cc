@@ -8,15 +8,25 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/once_a_step.h"
+#include "compiler/schedule/rounds.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
 namespace {
 
-// What lies in some bytes: a value of a microbatch (-1: once a step).
+// When an action runs.
+struct Moment {
+  int step = 0;
+  int microbatch = -1;  // -1: once a step
+  int read_version = 0, written_version = 0;
+};
+
+// What lies in some bytes: a value, or that of a buffer which keeps it (value is null), and which one of it: of what
+// microbatch of all steps, of what step, or of what version.
 struct Contents {
   const Value* value;
-  int microbatch;
+  int buffer;
+  int number;
   bool operator==(const Contents&) const = default;
 };
 
@@ -48,12 +58,13 @@ struct Access {
   const Value* value = nullptr;
   int64_t address = 0, bytes = 0;  // in the first slot
   int64_t stride = 0;
-  const std::vector<int>* slots = nullptr;  // by microbatch; null: the same place for all
+  const SlotClass* slots = nullptr;  // null: the same place for all
   bool feed = false;                        // an input of the model, there when it is first read
   bool keeps = false;                       // its contents are the buffer's, whatever the microbatch
   bool once = false;                        // made in the first microbatch, for all
+  bool accumulator = false;                 // its contents before the first microbatch are nobody's
   bool may_write = true;
-  Contents contents{nullptr, -1};  // what has to be there; of each microbatch unless it keeps
+  Contents contents{nullptr, -1, -1};  // what has to be there; the number is the moment's
 };
 
 struct Instruction {
@@ -70,7 +81,7 @@ class Machine {
       instructions_.insert(program.nodes.begin(), program.nodes.end());
     for (const auto& [value, location] : memory_.locations) {
       if (value->kind() != ValueKind::kResult && value->kind() != ValueKind::kInput)
-        Write(AccessTo(value), -1);
+        Write(AccessTo(value), {});
     }
     for (const Program& program : memory_.programs) {
       std::vector<Instruction>& instructions = programs_[{program.kind, program.stage}];
@@ -82,7 +93,12 @@ class Machine {
     }
   }
 
-  absl::Status Run(const Action& action) {
+  // `step` as the action says for itself; `action.microbatch` within its step.
+  absl::Status Run(const Action& action, int step) {
+    now_ = {step, action.microbatch, step, step + 1};
+    if (action.kind != ActionKind::kUpdate) {
+      now_.read_version = now_.written_version = std::max(0, step - WeightDelay());
+    }
     if (IsMessage(action.kind)) return RunMessage(action);
     if (action.kind == ActionKind::kReduceTied) return Exchange(MessageKind::kTied, action);
     const int stage = action.kind == ActionKind::kNorm ? StagesOfRank(module_, rank_).front() : action.stage;
@@ -101,12 +117,15 @@ class Machine {
     for (const Node* scale : module_.training.gradient_scales) {
       if (module_.stages[scale->stage].rank != rank_) continue;
       for (const Value* value : scale->outputs())
-        RETURN_IF_ERROR(Read(AccessTo(value), -1, {ActionKind::kNorm}));
+        RETURN_IF_ERROR(Read(AccessTo(value), {ActionKind::kNorm}));
     }
     return absl::OkStatus();
   }
 
  private:
+  int WeightDelay() const {
+    return training_ && module_.schedule.asynchronous() ? module_.schedule.weight_delay[rank_] : 0;
+  }
   const Location& Place(const Value* value) const { return memory_.locations.find(value)->second; }
 
   bool Keeps(const Value* value) const {
@@ -134,15 +153,13 @@ class Machine {
     const Location& place = Place(value);
     const Buffer& buffer = memory_.buffers[place.buffer];
     Access access{value, buffer.offset + place.offset, value->type.bytes(), buffer.stride()};
-    if (buffer.slot_class >= 0) {
-      const SlotClass& slot_class = memory_.slot_classes[buffer.slot_class];
-      access.slots = training_ ? &slot_class.train : &slot_class.eval;
-    }
+    if (buffer.slot_class >= 0) access.slots = &memory_.slot_classes[buffer.slot_class];
     access.keeps = Keeps(value);
-    access.once = IsOnceAStep(buffer);
+    access.once = IsOnceAStep(memory_, buffer);
+    access.accumulator = value->kind() == ValueKind::kAccumulator;
     const Value* source = Source(value);
     access.feed = !access.keeps && source->kind() == ValueKind::kInput;
-    access.contents = access.keeps ? Contents{nullptr, place.buffer} : Contents{source, -1};
+    access.contents = access.keeps ? Contents{nullptr, place.buffer, -1} : Contents{source, -1, -1};
     return access;
   }
 
@@ -164,40 +181,70 @@ class Machine {
     return instruction;
   }
 
-  static int64_t Address(const Access& access, int microbatch) {
-    const int slot = access.slots && microbatch >= 0 ? (*access.slots)[microbatch] : 0;
-    return access.address + slot * access.stride;
+  int SlotOf(const SlotClass& slot_class, const Moment& moment, int version) const {
+    switch (slot_class.rule) {
+      case SlotRule::kVersion:
+        return training_ ? version % slot_class.slots : 0;
+      case SlotRule::kStep:
+        return training_ ? moment.step % slot_class.slots : 0;
+      case SlotRule::kCycle:
+        if (!training_) break;
+        return (moment.step * module_.schedule.shape.microbatches + std::max(0, moment.microbatch)) % slot_class.slots;
+      case SlotRule::kTable:
+        break;
+    }
+    const std::vector<int>& entries = training_ ? slot_class.train : slot_class.eval;
+    return moment.microbatch >= 0 ? entries[moment.microbatch] : 0;
   }
 
-  static Contents Wanted(const Access& access, int microbatch) {
-    return access.keeps ? access.contents : Contents{access.contents.value, access.once ? -1 : microbatch};
+  int64_t Address(const Access& access, const Moment& moment, int version) const {
+    return access.address + (access.slots ? SlotOf(*access.slots, moment, version) * access.stride : 0);
   }
 
-  void Write(const Access& access, int microbatch) {
-    arena_.Write(Address(access, microbatch), access.bytes, Wanted(access, microbatch));
+  Contents Wanted(const Access& access, const Moment& moment, int version) const {
+    const SlotRule rule = access.slots ? access.slots->rule : SlotRule::kTable;
+    int number = -1;
+    if (rule == SlotRule::kVersion) {
+      number = version;
+    } else if (rule == SlotRule::kStep) {
+      number = -1 - moment.step;
+    } else if (!access.keeps && !access.once) {
+      number = moment.microbatch < 0 ? -1 - moment.step
+                                     : moment.step * module_.schedule.shape.microbatches + moment.microbatch;
+    }
+    return {access.contents.value, access.contents.buffer, number};
   }
 
-  absl::Status Read(const Access& access, int microbatch, const Action& action, const Node* node = nullptr) {
-    if (access.bytes == 0) return absl::OkStatus();
-    if (access.feed && fed_.insert({access.contents.value, microbatch}).second)
-      Write(AccessTo(access.contents.value), microbatch);
-    const Contents* contents = arena_.Find(Address(access, microbatch), access.bytes);
-    if (contents && *contents == Wanted(access, microbatch)) return absl::OkStatus();
-    return absl::InternalError(absl::StrCat(
-        node ? node->name() : "the message", " in ", ToString(action), " reads ", access.value->name(),
-        " of microbatch ", microbatch, " at ", Address(access, microbatch), ", where ",
-        contents && contents->value ? contents->value->name() : "something else", " lies"));
+  void Write(const Access& access, const Moment& moment) {
+    arena_.Write(Address(access, moment, moment.written_version), access.bytes,
+                 Wanted(access, moment, moment.written_version));
+  }
+
+  absl::Status Read(const Access& access, const Action& action, const Node* node = nullptr) {
+    if (access.bytes == 0 || (access.accumulator && now_.microbatch == 0)) return absl::OkStatus();
+    if (access.feed && fed_.insert({access.contents.value, Wanted(access, now_, 0).number}).second)
+      Write(AccessTo(access.contents.value), now_);
+    const int64_t address = Address(access, now_, now_.read_version);
+    const Contents* contents = arena_.Find(address, access.bytes);
+    if (contents && *contents == Wanted(access, now_, now_.read_version)) return absl::OkStatus();
+    return absl::InternalError(
+        absl::StrCat(node ? node->name() : "the message", " in ", ToString(action), " of step ", now_.step, " reads ",
+                     access.value->name(), " at ", address, ", where ",
+                     !contents            ? "something else"
+                     : !contents->value   ? absl::StrCat("that of another time (", contents->number, ")")
+                                          : absl::StrCat(contents->value->name(), " (", contents->number, ")"),
+                     " lies"));
   }
 
   absl::Status RunNode(const Instruction& instruction, const Action& action) {
     for (const Access& read : instruction.reads)
-      RETURN_IF_ERROR(Read(read, action.microbatch, action, instruction.node));
+      RETURN_IF_ERROR(Read(read, action, instruction.node));
     for (const Access& write : instruction.writes) {
       if (!write.may_write) {
         return absl::InternalError(absl::StrCat(instruction.node->name(), " in ", ToString(action),
                                                 " writes over ", write.value->name()));
       }
-      Write(write, action.microbatch);
+      Write(write, now_);
     }
     return absl::OkStatus();
   }
@@ -240,9 +287,9 @@ class Machine {
 
   absl::Status Transfer(const Message& message, bool sends, const Action& action) {
     if (sends) {
-      for (const Access& read : sends_[&message]) RETURN_IF_ERROR(Read(read, action.microbatch, action));
+      for (const Access& read : sends_[&message]) RETURN_IF_ERROR(Read(read, action));
     } else {
-      for (const Access& write : receives_[&message]) Write(write, action.microbatch);
+      for (const Access& write : receives_[&message]) Write(write, now_);
     }
     return absl::OkStatus();
   }
@@ -251,6 +298,7 @@ class Machine {
   const RankMemory& memory_;
   const int rank_;
   const bool training_;
+  Moment now_;
   Arena arena_;
   absl::flat_hash_set<const Node*> instructions_;
   std::map<std::pair<ActionKind, int>, std::vector<Instruction>> programs_;  // by kind and stage
@@ -260,9 +308,16 @@ class Machine {
 
 }  // namespace
 
-absl::Status Replay(const Module& module, int rank, const std::vector<Action>& actions, bool training) {
+absl::Status Replay(const Module& module, int rank, const Schedule& schedule, bool training) {
   Machine machine(module, rank, training);
-  for (const Action& action : actions) RETURN_IF_ERROR(machine.Run(action));
+  const std::vector<Action>& list = schedule.ranks[rank];
+  if (!schedule.asynchronous()) {
+    for (const Action& action : list) RETURN_IF_ERROR(machine.Run(action, 0));
+    return machine.CheckEnd();
+  }
+  // Enough for every slot to be used again.
+  const Unrolled unrolled = Unroll(schedule, 2 * LargestLag(schedule) + 4);
+  for (const RoundPlace& place : unrolled.places[rank]) RETURN_IF_ERROR(machine.Run(list[place.index], place.step));
   return machine.CheckEnd();
 }
 

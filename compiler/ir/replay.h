@@ -13,6 +13,8 @@ namespace pipec {
 // buffer that keeps its contents (parameter, accumulator, state, constant) is written by anything but its
 // update; or if an action has no program. Uses only what a plan holds: places, slots and the order of the
 // actions; no lifetimes. Locations must be valid (verify_planned.cc checks them first).
-absl::Status Replay(const Module& module, int rank, const std::vector<Action>& actions, bool training);
+// Of a schedule without flush some steps are run, from an empty pipeline to an empty one; then what weight version an
+// operand is of, and what step an accumulator, counts too.
+absl::Status Replay(const Module& module, int rank, const Schedule& schedule, bool training);
 
 }  // namespace pipec

@@ -20,7 +20,11 @@ absl::Status CheckBuffers(const Module& module, const RankMemory& memory) {
   const int microbatches = module.schedule.shape.microbatches;
   const int train_entries = module.mode == Mode::kTrain ? microbatches : 0;
   for (const SlotClass& slot_class : memory.slot_classes) {
-    if (slot_class.train.size() != train_entries || slot_class.eval.size() != microbatches) {
+    const bool by_microbatch = slot_class.rule == SlotRule::kTable || slot_class.rule == SlotRule::kCycle;
+    const bool asynchronous = module.schedule.asynchronous() && module.mode == Mode::kTrain;
+    if (asynchronous == (slot_class.rule == SlotRule::kTable)) return absl::InternalError("a slot class of a wrong rule");
+    if (slot_class.train.size() != (slot_class.rule == SlotRule::kTable ? train_entries : 0) ||
+        slot_class.eval.size() != (by_microbatch ? microbatches : 0)) {
       return absl::InternalError("a slot class without one entry per microbatch");
     }
     for (const std::vector<int>* entries : {&slot_class.train, &slot_class.eval}) {
@@ -89,8 +93,8 @@ absl::Status VerifyPlanned(const Module& module) {
     absl::Status status = CheckBuffers(module, module.memory[r]);
     if (status.ok()) status = CheckLocations(module, r);
     if (status.ok() && module.mode == Mode::kTrain)
-      status = Replay(module, r, module.schedule.ranks[r], /*training=*/true);
-    if (status.ok()) status = Replay(module, r, module.eval_schedule.ranks[r], /*training=*/false);
+      status = Replay(module, r, module.schedule, /*training=*/true);
+    if (status.ok()) status = Replay(module, r, module.eval_schedule, /*training=*/false);
     if (!status.ok()) return absl::InternalError(absl::StrCat("rank ", r, ": ", status.message()));
   }
   return absl::OkStatus();

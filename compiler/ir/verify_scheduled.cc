@@ -6,13 +6,13 @@
 //  - an action once a step that is missing, double or out of order: REDUCE_TIED on the ranks that exchange
 //  accumulators, NORM
 //    on all ranks, UPDATE for each stage with an optimizer or a GradientScale, in this order and behind
-//    everything else
+//    everything else; in a round of a schedule without flush the same, anywhere
 #include <algorithm>
 #include <iterator>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/ir/once_a_step.h"
 #include "compiler/ir/verify.h"
 #include "runtime/base/status.h"
 
@@ -42,23 +42,13 @@ absl::Status CheckPlacement(const Module& module, const Schedule& schedule) {
 }
 
 std::vector<Action> WantedOnceAStep(const Module& module, int rank) {
-  bool tied = false;
-  for (const Message& message : module.messages) {
-    const int from = module.stages[message.from_stage].rank, to = module.stages[message.to_stage].rank;
-    tied |= message.kind == MessageKind::kTied && from != to && (from == rank || to == rank);
-  }
-  std::set<int> updates;
-  auto add = [&](const Node* node) {
-    if (module.stages[node->stage].rank == rank) updates.insert(node->stage);
-  };
-  for (const TrainedParameter& trained : module.training.parameters) {
-    for (const Node* update : trained.updates) add(update);
-  }
-  for (const Node* scale : module.training.gradient_scales) add(scale);
+  const OnceAStep once = OnceAStepOf(module);
   std::vector<Action> wanted;
-  if (tied) wanted.push_back({ActionKind::kReduceTied});
-  wanted.push_back({ActionKind::kNorm});
-  for (int s : updates) wanted.push_back({ActionKind::kUpdate, s});
+  if (once.ties[rank]) wanted.push_back({ActionKind::kReduceTied});
+  if (once.norms) wanted.push_back({ActionKind::kNorm});
+  for (int s : StagesOfRank(module, rank)) {
+    if (once.updates[s]) wanted.push_back({ActionKind::kUpdate, s});
+  }
   return wanted;
 }
 
@@ -81,6 +71,11 @@ absl::Status VerifyScheduled(const Module& module) {
     std::vector<Action> once;
     std::copy_if(actions.begin(), actions.end(), std::back_inserter(once),
                  [](const Action& action) { return action.microbatch < 0; });
+    if (module.schedule.asynchronous()) {
+      // Where they stand among the others CheckSchedule has said.
+      for (Action& action : once) action.lag = 0;
+      std::sort(once.begin(), once.end(), [](const Action& a, const Action& b) { return a.kind < b.kind; });
+    }
     const std::vector<Action> wanted = WantedOnceAStep(module, r);
     if (once != wanted) {
       return absl::InternalError(

@@ -139,6 +139,12 @@ absl::Status CheckOwners(const Module& module) {
   }
   for (const Node* scale : module.training.gradient_scales)
     scale_ranks.insert(module.stages[scale->stage].rank);
+  if (!module.training.has_norm) {
+    if (module.training.gradient_scales.size() == 1 &&
+        module.training.gradient_scales[0]->stage == module.training.loss_sum->producer()->stage)
+      return absl::OkStatus();
+    return absl::InternalError("without norms the loss has one GradientScale, in its stage");
+  }
   if (scale_ranks != ranks || module.training.gradient_scales.size() != ranks.size()) {
     return absl::InternalError("there is not exactly one GradientScale on every rank");
   }

@@ -73,6 +73,7 @@ std::string ToString(const Action& action) {
   if (IsMessage(action.kind) && action.peer_stage != NeighbourStage(action.kind, action.stage)) {
     absl::StrAppend(&text, Sends(action.kind) ? ">" : "<", action.peer_stage);
   }
+  if (action.lag > 0) absl::StrAppend(&text, "-", action.lag);
   return text;
 }
 

@@ -38,13 +38,16 @@ struct Action {
   int microbatch = -1;
   // For a message: the stage at the other end; -1 otherwise.
   int peer_stage = -1;
+  // Schedules without flush (Schedule::weight_delay): how many steps behind the newest one of its round it works.
+  int lag = 0;
   // An F that a device may overlap with the B that comes after it; PyTorch's CSV writes both in one cell.
   bool paired = false;
 
   bool operator==(const Action&) const = default;
 };
 
-// "2F0"; a message to a stage that is not the neighbour names both: "0SEND_F3>2". "NORM", "1UPDATE".
+// "2F0"; a message to a stage that is not the neighbour names both: "0SEND_F3>2". "NORM", "1UPDATE". A lag of 1 behind
+// it: "2B3-1".
 std::string ToString(const Action& action);
 
 // The inverse, for messages to or from the neighbour stage as well.

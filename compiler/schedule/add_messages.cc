@@ -1,4 +1,5 @@
 #include "absl/strings/str_cat.h"
+#include "compiler/schedule/rounds.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/timeline.h"
 #include "runtime/base/status.h"
@@ -54,6 +55,11 @@ class MessagePlacer : public TimelineObserver {
 
 absl::StatusOr<Schedule> AddMessages(const Schedule& schedule, absl::Span<const StageLink> links,
                                      absl::Span<const StageTimes> times) {
+  if (schedule.asynchronous()) {
+    const OnceAStep nothing{std::vector<bool>(schedule.shape.ranks, false), false,
+                            std::vector<bool>(schedule.shape.stages(), false)};
+    return PlaceRounds(schedule, links, nothing);
+  }
   Schedule result = schedule;
   for (auto& list : result.ranks) {
     for (const Action& action : list) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/check_completes.h"
 #include "compiler/schedule/fault.h"
+#include "compiler/schedule/rounds.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -284,7 +285,7 @@ class Checker {
 }  // namespace
 
 absl::Status CheckSchedule(const Schedule& schedule, absl::Span<const StageLink> links) {
-  return Checker(schedule, links).Check();
+  return schedule.asynchronous() ? CheckRounds(schedule, links) : Checker(schedule, links).Check();
 }
 
 }  // namespace pipec

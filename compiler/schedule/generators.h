@@ -16,6 +16,8 @@ absl::StatusOr<Schedule> GenerateZbV(const ScheduleShape& shape);
 absl::StatusOr<Schedule> GenerateVHalf(const ScheduleShape& shape);
 absl::StatusOr<Schedule> GenerateVMin(const ScheduleShape& shape);
 absl::StatusOr<Schedule> GenerateDualPipeV(const ScheduleShape& shape);
+absl::StatusOr<Schedule> GeneratePipedream(const ScheduleShape& shape);
+absl::StatusOr<Schedule> GeneratePipedream2bw(const ScheduleShape& shape);
 absl::StatusOr<Schedule> GenerateInfer(const ScheduleShape& shape);
 
 // Name, shape, stages placed, and an empty list for every rank. InvalidArgument if a number of the shape is

@@ -31,6 +31,12 @@ struct Schedule {
   std::vector<std::vector<Action>> ranks;     // P lists
   // Of a schedule from a file: by rank, the cell of its line (from 1) in which each of its compute actions stands.
   std::vector<std::vector<int>> cells;
+  // Empty: a step ends before the next begins. Else there is no flush: the lists are one round of the steady state
+  // (rounds.h), and this says by rank how many updates the weights lack that F, B, I and W of a step use: step t uses
+  // version max(0, t - delay), where version v is what v updates made, and its UPDATE makes version t + 1 of version t.
+  std::vector<int> weight_delay;
+
+  bool asynchronous() const { return !weight_delay.empty(); }
 };
 
 // Ranks of all stages: loop: stage s on s mod P; V: rank r holds r and 2P-1-r.
@@ -49,6 +55,8 @@ struct ScheduleInfo {
   absl::string_view versions;     // of the parameters, that a rank keeps
   absl::string_view messages;     // per microbatch, between neighbours, with P > 1
   absl::string_view needed_microbatches, needed_virtual_stages;
+  bool late_updates = false;              // no flush between steps: its numbers are not those of one rank without delay
+  bool updates_each_microbatch = false;  // by itself in every stage: no norm of all gradients, no shared parameters
   // Refuses a microbatch or stage count it cannot take: InvalidArgument that names the nearest that works.
   absl::StatusOr<Schedule> (*generate)(const ScheduleShape& shape);
 };
@@ -80,7 +88,8 @@ struct StageTimes {
 // Adds SEND and RECV actions for every link and microbatch to a schedule of compute actions. The lists are
 // projections of one global order (a receive is placed on the peer's list at the moment, in modelled time,
 // at which the send is placed), so they complete even when every send blocks until its receive is posted.
-// Messages between stages of one rank are left out. FailedPrecondition if the compute actions deadlock.
+// Messages between stages of one rank are left out. FailedPrecondition if the compute actions deadlock. Rounds get
+// them by PlaceRounds.
 absl::StatusOr<Schedule> AddMessages(const Schedule& schedule, absl::Span<const StageLink> links,
                                      absl::Span<const StageTimes> times);
 
@@ -89,6 +98,7 @@ absl::StatusOr<Schedule> AddMessages(const Schedule& schedule, absl::Span<const 
 // counterpart, a message that is used before it arrives or sent before it is made, and a cycle when
 // every send blocks until the peer reaches its receive. Independent of the generators and of AddMessages.
 // `links` may be empty for a schedule of compute actions only: then stage s needs s-1 (forward), s+1 (backward).
+// Rounds are checked by CheckRounds.
 absl::Status CheckSchedule(const Schedule& schedule, absl::Span<const StageLink> links);
 
 struct SimulatedAction {
@@ -106,7 +116,7 @@ struct Simulation {
 };
 
 // Runs the schedule (with or without message actions) on modelled times. Each direction of a pair of ranks is
-// its own channel; messages overlap compute.
+// its own channel; messages overlap compute. Rounds are simulated by SimulateRounds.
 absl::StatusOr<Simulation> Simulate(const Schedule& schedule, absl::Span<const StageLink> links,
                                     absl::Span<const StageTimes> times);
 

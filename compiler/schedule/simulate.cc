@@ -2,6 +2,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/schedule/rounds.h"
 #include "compiler/schedule/schedule.h"
 #include "compiler/schedule/timeline.h"
 #include "runtime/base/status.h"
@@ -54,6 +55,7 @@ std::vector<int> PeakActivations(const Schedule& schedule) {
 
 absl::StatusOr<Simulation> Simulate(const Schedule& schedule, absl::Span<const StageLink> links,
                                     absl::Span<const StageTimes> times) {
+  if (schedule.asynchronous()) return SimulateRounds(schedule, links, times);
   Recorder recorder(schedule, links.size());
   RETURN_IF_ERROR(RunTimeline(schedule, links, times, recorder));
   absl::flat_hash_map<std::pair<int, int>, int> link_of;

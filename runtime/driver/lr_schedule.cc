@@ -52,4 +52,10 @@ double LrFactor(LrSchedule schedule, int64_t step, int64_t steps, int64_t warmup
   }
 }
 
+double DelayFactor(int delay, int64_t step, int64_t steps, int64_t warmup) {
+  const double until = warmup > 0 ? 5.0 * static_cast<double>(warmup) : static_cast<double>(steps) / 4;
+  const double rest = 1 - std::min(static_cast<double>(step) / until, 1.0);
+  return delay == 0 ? 1 : std::pow(delay + 1, -rest);
+}
+
 }  // namespace pipec

@@ -67,6 +67,17 @@ absl::Status CheckOptions(const std::string& directory, const Manifest& manifest
   return CheckParent("export", options.export_directory);
 }
 
+absl::Status CheckClipNorm(Session& session, const RunOptions& options) {
+  for (int rank = 0; rank < session.ranks(); ++rank) {
+    if (session.executor(rank).rank_plan().gradient_norm() >= 0) return absl::OkStatus();
+  }
+  if (session.manifest().mode != "train" || options.hyperparameters.clip_norm == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--clip-norm: with schedule ", session.manifest().schedule,
+      " every stage updates by itself and nobody knows the norm of all gradients; --clip-value works, or a plan of "
+      "schedule pipedream-2bw"));
+}
+
 }  // namespace
 
 absl::StatusOr<RunResult> RunPlan(const std::string& directory, const RunOptions& options,
@@ -82,6 +93,8 @@ absl::StatusOr<RunResult> RunPlan(const std::string& directory, const RunOptions
   executor.profile = !options.profile.empty();
   ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
                    Session::Open(directory, manifest, make_device, make_transport, executor));
+
+  RETURN_IF_ERROR(CheckClipNorm(*session, options));
 
   const DataOptions data_options{options.tokens, options.seed, kSyntheticBatches * manifest.batch()};
   ASSIGN_OR_RETURN(const std::unique_ptr<DataSource> data,

@@ -84,14 +84,13 @@ absl::Status Session::CollectNames() {
     }
   }
   for (const auto& executor : executors_) {
-    std::vector<int> input_of_port;
+    std::vector<int>& input_of_port = input_of_port_.emplace_back();
     for (const plan::Port& port : executor->rank_plan().inputs()) {
       for (size_t i = 0; i < inputs_.size(); ++i) {
         if (inputs_[i].name == port.name()) input_of_port.push_back(static_cast<int>(i));
       }
     }
-    feeds_.push_back(std::make_unique<Feed>(executor->rank_plan(), std::move(input_of_port),
-                                            !executor->rank_plan().training()));
+    feeds_.push_back(NewFeed(static_cast<int>(feeds_.size())));
   }
   return absl::OkStatus();
 }
@@ -111,6 +110,15 @@ absl::StatusOr<StepResult> Session::Run(StepKind kind, const DataSource& data,
     if (Earlier(result.first, all.first)) all.first = result.first;
   }
   return all;
+}
+
+std::unique_ptr<Feed> Session::NewFeed(int rank) const {
+  const plan::RankPlan& rank_plan = executors_[rank]->rank_plan();
+  return std::make_unique<Feed>(rank_plan, input_of_port_[rank], !rank_plan.training());
+}
+
+absl::Status Session::RunRounds(int64_t begin, absl::Span<StepSource* const> sources) {
+  return group_->RunAll([&](int rank) { return executors_[rank]->RunRounds(begin, *sources[rank]); });
 }
 
 absl::StatusOr<std::optional<double>> Session::ReadScalar(ScalarField field) {

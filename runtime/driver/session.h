@@ -35,6 +35,13 @@ class Session {
   absl::StatusOr<StepResult> Run(StepKind kind, const DataSource& data, absl::Span<const int64_t> samples,
                                  absl::Span<const StepScalars> scalars);
 
+  // Training with an asynchronous plan, from an empty pipeline to an empty one: Executor::RunRounds of every rank, with
+  // a source each.
+  absl::Status RunRounds(int64_t begin, absl::Span<StepSource* const> sources);
+  bool asynchronous() const { return executors_[0]->rank_plan().asynchronous(); }
+  // Memory for the inputs of one more step of a rank.
+  std::unique_ptr<Feed> NewFeed(int rank) const;
+
   const Manifest& manifest() const { return manifest_; }
   const std::string& directory() const { return directory_; }
   absl::string_view device_name() const { return devices_[0]->name(); }
@@ -64,6 +71,7 @@ class Session {
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<Transport>> transports_;
   std::vector<std::unique_ptr<Executor>> executors_;
+  std::vector<std::vector<int>> input_of_port_;  // by rank
   std::vector<std::unique_ptr<Feed>> feeds_;
   std::vector<StepResult> results_;
   std::vector<DataInput> inputs_;

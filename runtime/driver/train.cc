@@ -11,6 +11,8 @@
 #include "runtime/driver/evaluate.h"
 #include "runtime/driver/loss_scaler.h"
 #include "runtime/driver/metrics_file.h"
+#include "runtime/driver/train_rounds.h"
+#include "runtime/driver/training_scalars.h"
 
 namespace pipec {
 namespace {
@@ -28,10 +30,9 @@ class Trainer {
         trace_(trace),
         observer_(observer),
         result_(*result),
-        hyperparameters_(WithDefaults(options.hyperparameters, session.manifest().optimizer)),
+        settings_{WithDefaults(options.hyperparameters, session.manifest().optimizer), {}, options.seed, 0},
         batches_(data.samples(), session.manifest().batch(), options.shuffle, options.seed),
-        samples_(session.manifest().batch()),
-        scalars_(session.manifest().microbatches) {
+        samples_(session.manifest().batch()) {
     if (session.manifest().precision == "fp16") scaler_.emplace();
   }
 
@@ -39,72 +40,90 @@ class Trainer {
     RETURN_IF_ERROR(Prepare());
     ASSIGN_OR_RETURN(MetricsFile metrics, MetricsFile::Open(options_.metrics));
     RETURN_IF_ERROR(EvaluateNow(0));
-    for (int64_t step = 0; step < steps_; ++step) {
-      if (options_.stop != nullptr && *options_.stop) {
-        return absl::CancelledError(absl::StrCat("interrupted after step ", step, " of ", steps_));
-      }
+    if (session_.asynchronous()) return RunRounds(metrics);
+    for (int64_t step = 0; step < settings_.steps; ++step) {
+      if (options_.stop != nullptr && *options_.stop) return Interrupted(step);
       ASSIGN_OR_RETURN(const StepReport report, Step(step));
       RETURN_IF_ERROR(metrics.Write(report));
       observer_.OnStep(report);
-      const bool last = step + 1 == steps_;
-      if (last || (options_.eval_every > 0 && (step + 1) % options_.eval_every == 0)) {
-        RETURN_IF_ERROR(EvaluateNow(step + 1));
-      }
+      if (NextPause(step) == step + 1) RETURN_IF_ERROR(EvaluateNow(step + 1));
     }
     return absl::OkStatus();
   }
 
  private:
+  // Behind the last step, or where the next evaluation is: the first such place behind `step`.
+  int64_t NextPause(int64_t step) const {
+    if (options_.eval_every == 0 || eval_data_ == nullptr) return settings_.steps;
+    return std::min(settings_.steps, (step / options_.eval_every + 1) * options_.eval_every);
+  }
+
+  absl::Status Interrupted(int64_t step) const {
+    return absl::CancelledError(absl::StrCat("interrupted after step ", step, " of ", settings_.steps));
+  }
+
+  // The pipeline is emptied where an evaluation stands, and fills again behind it.
+  absl::Status RunRounds(MetricsFile& metrics) {
+    const RoundsJob job{&options_, &settings_, &data_, &batches_};
+    RoundsState state;
+    if (NextPause(0) < settings_.steps) {
+      observer_.OnNote("every evaluation empties the pipeline; behind it the first steps use the same weights again");
+    }
+    Clock::time_point begin = Clock::now();
+    while (state.step < settings_.steps) {
+      const int64_t end = NextPause(state.step);
+      RETURN_IF_ERROR(TrainRounds(session_, job, end, &state, [&](const StepReport& report) -> absl::Status {
+        const Clock::time_point now = Clock::now();
+        Count(report, std::chrono::duration<double>(now - begin).count());
+        begin = now;
+        RETURN_IF_ERROR(metrics.Write(report));
+        observer_.OnStep(report);
+        return absl::OkStatus();
+      }));
+      if (trace_ != nullptr) trace_->Add(session_, StepKind::kTrain, state.step);
+      if (state.step < end) return Interrupted(state.step);
+      RETURN_IF_ERROR(EvaluateNow(state.step));
+      begin = Clock::now();
+    }
+    return absl::OkStatus();
+  }
+
+  void Count(const StepReport& report, double seconds) {
+    result_.seconds += seconds;
+    result_.samples += static_cast<int64_t>(samples_.size());
+    result_.steps = report.step;
+    if (report.skipped) ++result_.skipped_steps;
+    if (!std::isfinite(report.loss)) return;
+    if (!result_.first_loss.has_value()) result_.first_loss = report.loss;
+    result_.last_loss = report.loss;
+  }
+
   absl::Status Prepare() {
     const int64_t per_epoch = batches_.steps_per_epoch();
     if (options_.steps.has_value()) {
-      steps_ = *options_.steps;
+      settings_.steps = *options_.steps;
     } else {
-      steps_ = static_cast<int64_t>(std::ceil(options_.epochs.value_or(1) * static_cast<double>(per_epoch)));
+      settings_.steps = static_cast<int64_t>(std::ceil(options_.epochs.value_or(1) * static_cast<double>(per_epoch)));
     }
     if (per_epoch == 0) {
       return absl::InvalidArgumentError(absl::StrCat(
           "the data has ", data_.samples(), " samples, one batch needs ", session_.manifest().batch(),
           "; compile with a smaller --batch or fewer --microbatches"));
     }
-    ASSIGN_OR_RETURN(base_, Resolve(hyperparameters_, session_.trained_parameters()));
-    now_ = base_;
-    observer_.OnNote(Describe(hyperparameters_, session_.manifest().optimizer));
+    ASSIGN_OR_RETURN(settings_.base, Resolve(settings_.hyperparameters, session_.trained_parameters()));
+    observer_.OnNote(Describe(settings_.hyperparameters, session_.manifest().optimizer));
     observer_.OnNote(absl::StrCat(data_.samples(), " samples, ", session_.manifest().batch(), " a step, ",
-                                  per_epoch, " steps an epoch, ", steps_, " steps to do"));
+                                  per_epoch, " steps an epoch, ", settings_.steps, " steps to do"));
     return absl::OkStatus();
-  }
-
-  // Scalars of a step, the same for every rank.
-  void SetScalars(int64_t step, double factor) {
-    for (size_t i = 0; i < base_.size(); ++i) now_[i].lr = base_[i].lr * factor;
-    const int64_t microbatch_size = session_.manifest().microbatch_size;
-    for (size_t m = 0; m < scalars_.size(); ++m) {
-      StepScalars& s = scalars_[m];
-      s.seed = options_.seed;
-      s.step = step;
-      s.updates = step - (scaler_ ? scaler_->skipped_steps() : 0);
-      s.loss_scale = scaler_ ? scaler_->scale() : 1;
-      s.microbatch = static_cast<int64_t>(m);
-      s.first_sample = s.microbatch * microbatch_size;
-      s.valid_samples = microbatch_size;
-      s.training = true;
-      s.momentum = hyperparameters_.momentum.value_or(0);
-      s.beta1 = hyperparameters_.beta1.value_or(0);
-      s.beta2 = hyperparameters_.beta2.value_or(0);
-      s.eps = hyperparameters_.eps.value_or(0);
-      s.clip_norm = hyperparameters_.clip_norm;
-      s.clip_value = hyperparameters_.clip_value;
-      s.parameters = now_.data();
-    }
   }
 
   absl::StatusOr<StepReport> Step(int64_t step) {
     const Clock::time_point begin = Clock::now();
-    const double factor = LrFactor(hyperparameters_.schedule, step, steps_, hyperparameters_.warmup_steps);
+    const double factor = LrFactor(settings_.hyperparameters.schedule, step, settings_.steps, settings_.hyperparameters.warmup_steps);
     batches_.Fill(step, absl::MakeSpan(samples_));
-    SetScalars(step, factor);
-    ASSIGN_OR_RETURN(const StepResult done, session_.Run(StepKind::kTrain, data_, samples_, scalars_));
+    scalars_.Set(settings_, session_.manifest(), step, scaler_ ? &*scaler_ : nullptr, 0);
+    ASSIGN_OR_RETURN(const StepResult done,
+                     session_.Run(StepKind::kTrain, data_, samples_, scalars_.microbatches));
     ASSIGN_OR_RETURN(const std::optional<double> loss, session_.ReadScalar(&plan::RankPlan::loss));
     ASSIGN_OR_RETURN(const std::optional<double> norm, session_.ReadScalar(&plan::RankPlan::gradient_norm));
     StepReport report;
@@ -123,31 +142,15 @@ class Trainer {
       return NotFinite(step, done, loss, norm);
     }
     report.step = step + 1;
-    report.steps = steps_;
+    report.steps = settings_.steps;
     report.loss = loss.value_or(0);
-    report.lr = hyperparameters_.lr.value.value_or(0) * factor;
+    report.lr = settings_.hyperparameters.lr.value.value_or(0) * factor;
     report.gradient_norm = norm;
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
     report.samples_per_second = static_cast<double>(samples_.size()) / seconds;
-    result_.seconds += seconds;
-    result_.samples += static_cast<int64_t>(samples_.size());
-    result_.steps = step + 1;
-    if (report.skipped) ++result_.skipped_steps;
-    if (std::isfinite(report.loss)) {
-      if (!result_.first_loss.has_value()) result_.first_loss = report.loss;
-      result_.last_loss = report.loss;
-    }
+    Count(report, seconds);
     if (trace_ != nullptr) trace_->Add(session_, StepKind::kTrain, step + 1);
     return report;
-  }
-
-  static std::string OriginOf(const NonFinite& first) {
-    std::string text = absl::StrCat(
-        first.origin ? "the first such value came" : "such values were there before the step, first used",
-        " in stage ", first.stage, ", node '", first.node, "' (", first.op, "), ",
-        plan::ActionKind_Name(first.kind));
-    if (first.microbatch >= 0) absl::StrAppend(&text, " of microbatch ", first.microbatch);
-    return text;
   }
 
   // Nothing was updated; the same step once more, looking at every instruction, finds where it came from.
@@ -155,7 +158,7 @@ class Trainer {
                          const std::optional<double>& norm) {
     if (!options_.executor.check_finite) {
       for (int rank = 0; rank < session_.ranks(); ++rank) session_.executor(rank).set_check_finite(true);
-      ASSIGN_OR_RETURN(done, session_.Run(StepKind::kTrain, data_, samples_, scalars_));
+      ASSIGN_OR_RETURN(done, session_.Run(StepKind::kTrain, data_, samples_, scalars_.microbatches));
     }
     const bool bad_loss = loss.has_value() && !std::isfinite(*loss);
     std::string text = absl::StrCat("step ", step + 1, ": ");
@@ -189,12 +192,10 @@ class Trainer {
   TraceFile* trace_;
   RunObserver& observer_;
   RunResult& result_;
-  Hyperparameters hyperparameters_;
+  TrainingSettings settings_;
   TrainingBatches batches_;
-  int64_t steps_ = 0;
   std::vector<int64_t> samples_;
-  std::vector<StepScalars> scalars_;
-  std::vector<ParameterScalars> base_, now_;
+  TrainingScalars scalars_;
   std::optional<LossScaler> scaler_;  // where gradients are float16
 };
 

@@ -4,18 +4,24 @@
 
 namespace pipec {
 
-int SlotOf(const plan::RankPlan& rank_plan, int slot_class, StepKind kind, int microbatch) {
-  if (slot_class < 0 || microbatch < 0) return 0;
+int SlotOf(const plan::RankPlan& rank_plan, int slot_class, const Moment& moment) {
+  if (slot_class < 0) return 0;
   const plan::SlotClass& row = rank_plan.slot_classes(slot_class);
-  return static_cast<int>(kind == StepKind::kTrain ? row.train(microbatch) : row.eval(microbatch));
+  const bool training = moment.kind == StepKind::kTrain;
+  if (row.rule() == plan::VERSION) return moment.version_slot;
+  if (row.rule() == plan::STEP) return training ? static_cast<int>(moment.step % row.slots()) : 0;
+  if (moment.microbatch < 0) return 0;
+  if (!training) return static_cast<int>(row.eval(moment.microbatch));
+  if (row.rule() == plan::TABLE) return static_cast<int>(row.train(moment.microbatch));
+  return static_cast<int>((moment.step * rank_plan.microbatches() + moment.microbatch) % row.slots());
 }
 
-Region RegionOf(const plan::RankPlan& rank_plan, int tensor, StepKind kind, int microbatch) {
+Region RegionOf(const plan::RankPlan& rank_plan, int tensor, const Moment& moment) {
   const plan::Tensor& t = rank_plan.tensors(tensor);
   const plan::Buffer& buffer = rank_plan.buffers(t.buffer());
   const uint64_t stride = (buffer.bytes() + 63) / 64 * 64;
   const uint64_t begin =
-      buffer.offset() + stride * SlotOf(rank_plan, buffer.slot_class(), kind, microbatch) + t.offset();
+      buffer.offset() + stride * SlotOf(rank_plan, buffer.slot_class(), moment) + t.offset();
   return {begin, begin + static_cast<uint64_t>(TypeOf(t).bytes())};
 }
 

@@ -18,11 +18,19 @@ struct Region {
 
 inline bool Overlap(const Region& a, const Region& b) { return a.begin < b.end && b.begin < a.end; }
 
-// The slot that microbatch uses (-1: what happens once a step) of a slot class (-1: none).
-int SlotOf(const plan::RankPlan& rank_plan, int slot_class, StepKind kind, int microbatch);
+// When an action runs, as far as it decides where things lie.
+struct Moment {
+  StepKind kind = StepKind::kTrain;
+  int microbatch = -1;   // -1: once a step
+  int64_t step = 0;      // asynchronous plans
+  int version_slot = 0;  // of the weight version that is read or written
+};
+
+// The slot of a class (-1: none) at a moment.
+int SlotOf(const plan::RankPlan& rank_plan, int slot_class, const Moment& moment);
 
 // The bytes of a tensor.
-Region RegionOf(const plan::RankPlan& rank_plan, int tensor, StepKind kind, int microbatch);
+Region RegionOf(const plan::RankPlan& rank_plan, int tensor, const Moment& moment);
 
 // Whether two tensors are in one buffer and share bytes there: views and in-place results.
 bool ShareBytes(const plan::RankPlan& rank_plan, int tensor, int other);

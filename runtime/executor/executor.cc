@@ -1,6 +1,8 @@
 #include "runtime/executor/executor.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
@@ -19,90 +21,152 @@ double Seconds(Clock::duration duration) { return std::chrono::duration<double>(
 
 absl::StatusOr<StepResult> Executor::Run(StepKind kind, absl::Span<const StepScalars> scalars,
                                          const StepData& data) {
-  StepResult result;
-  const ListPlan& list = this->list(kind).plan;
-  step_ = scalars[0].step;
+  if (kind == StepKind::kTrain && plan_.asynchronous())
+    return absl::InternalError("a step of an asynchronous plan has no end of its own");
+  Running step{{kind, -1, scalars[0].step, newest_slot_}, newest_slot_, true, scalars, data, {}};
   trace_.clear();
   // The first step finds cold caches and pages that nobody has written.
   if (options_.profile && steps_run_++ == 1) ForgetTimes();
-  const int actions = static_cast<int>(list.actions.size());
-  for (int i = 0; i < actions && !result.stopped; ++i) {
-    RETURN_IF_ERROR(RunAction(kind, i, scalars, data, &result));
-  }
+  const int actions = static_cast<int>(list(kind).plan.actions.size());
+  for (int i = 0; i < actions && !step.result.stopped; ++i) RETURN_IF_ERROR(RunAction(i, step));
   // A stopped step stops before its updates, after all messages: every rank finds the same numbers.
-  for (int exchange : list.last_waits) RETURN_IF_ERROR(Await(kind, exchange, actions - 1));
-  RETURN_IF_ERROR(stream_->Synchronize(absl::Now() + options_.timeout));
-  return result;
+  RETURN_IF_ERROR(AwaitRest(kind));
+  return step.result;
 }
 
-absl::Status Executor::RunAction(StepKind kind, int index, absl::Span<const StepScalars> scalars,
-                                 const StepData& data, StepResult* result) {
+absl::Status Executor::RunRounds(int64_t begin, StepSource& source) {
+  const auto& actions = plan_.train();
+  const int delay = static_cast<int>(plan_.weight_delay());
+  version_slots_[begin % (delay + 1)] = newest_slot_;
+  trace_.clear();
+  round_starts_.fill(0);
+  int64_t end = std::numeric_limits<int64_t>::max();
+  for (int64_t round = begin; end == std::numeric_limits<int64_t>::max() || round < end + largest_lag_; ++round) {
+    if (options_.trace) KeepLastRounds();
+    if (options_.profile && steps_run_++ == 1) ForgetTimes();
+    if (round < end && !source.Admit(round)) end = round;
+    if (round < end) running_[round % steps_at_once()] = {{StepKind::kTrain, -1, round}};
+    for (int i = 0; i < actions.size(); ++i) {
+      const int64_t number = round - actions[i].lag();
+      // What was posted for the steps before has still to come.
+      if (number < begin || number >= end) {
+        RETURN_IF_ERROR(AwaitAll(StepKind::kTrain, list(StepKind::kTrain).plan.actions[i].waits, i));
+        continue;
+      }
+      Running& step = running_[number % steps_at_once()];
+      if (!step.begun && actions[i].program() >= 0) {
+        step.begun = true;
+        RETURN_IF_ERROR(source.Begin(number, &step.scalars, &step.data));
+      }
+      if (actions[i].kind() == plan::UPDATE) {
+        RETURN_IF_ERROR(RunUpdate(i, step));
+      } else {
+        const int slot = version_slots_[std::max(begin, number - delay) % (delay + 1)];
+        step.moment.version_slot = step.written_version_slot = slot;
+        RETURN_IF_ERROR(RunAction(i, step));
+      }
+      if (i != last_action_) continue;
+      RETURN_IF_ERROR(stream_->Synchronize(absl::Now() + options_.timeout));
+      RETURN_IF_ERROR(source.End(number, step.result));
+    }
+  }
+  newest_slot_ = version_slots_[end % (delay + 1)];
+  return AwaitRest(StepKind::kTrain);
+}
+
+void Executor::KeepLastRounds() {
+  const size_t before = round_starts_[kTracedRounds - 1];
+  trace_.erase(trace_.begin(), trace_.begin() + before);
+  std::rotate(round_starts_.begin(), round_starts_.end() - 1, round_starts_.end());
+  round_starts_[0] = trace_.size();
+  for (size_t k = 1; k < kTracedRounds; ++k) round_starts_[k] -= std::min(before, round_starts_[k]);
+}
+
+// The next version goes into the next slot: that of the oldest one, which nobody needs any more. A step that is stopped
+// makes no version of its own: the next step's is the same.
+absl::Status Executor::RunUpdate(int index, Running& step) {
+  const int slots = static_cast<int>(version_slots_.size());
+  const int64_t version = step.moment.step;
+  int& next = version_slots_[(version + 1) % slots];
+  step.moment.version_slot = version_slots_[version % slots];
+  step.written_version_slot = (step.moment.version_slot + 1) % slots;
+  if (!step.result.stopped) RETURN_IF_ERROR(RunAction(index, step));
+  next = step.result.stopped ? step.moment.version_slot : step.written_version_slot;
+  return absl::OkStatus();
+}
+
+absl::Status Executor::RunAction(int index, Running& step) {
+  const StepKind kind = step.moment.kind;
   const ActionPlan& row = list(kind).plan.actions[index];
   const plan::Action& action = ActionsOf(plan_, kind)[index];
-  for (int exchange : row.waits) RETURN_IF_ERROR(Await(kind, exchange, index));
+  step_ = step.moment.step;
+  Moment moment = step.moment;
+  moment.microbatch = action.microbatch();
+  RETURN_IF_ERROR(AwaitAll(kind, row.waits, index));
   const bool timed = options_.trace || options_.profile;
   const Clock::time_point begin = timed ? Clock::now() : Clock::time_point();
   in_instructions_ = 0;
   const int m = std::max(action.microbatch(), 0);
   for (int port : row.feeds) {
     const int tensor = plan_.inputs(port).tensor();
-    RETURN_IF_ERROR(device_.CopyToDevice(*stream_, Address(tensor, kind, action.microbatch()),
-                                         data.inputs[port * plan_.microbatches() + m],
+    RETURN_IF_ERROR(device_.CopyToDevice(*stream_, Address(tensor, moment),
+                                         step.data.inputs[port * plan_.microbatches() + m],
                                          TypeOf(plan_.tensors(tensor)).bytes()));
   }
-  if (action.program() >= 0) RETURN_IF_ERROR(RunProgram(kind, index, scalars[m], result));
+  if (action.program() >= 0) RETURN_IF_ERROR(RunProgram(index, moment, step));
   for (int exchange : row.exchanges) {
-    absl::Status status = Start(kind, exchange);
+    absl::Status status = Start(exchange, moment);
     if (!status.ok()) return Annotate(kind, index, status);
   }
-  if (!data.outputs.empty()) {
+  if (!step.data.outputs.empty()) {
     for (int port : row.deliveries) {
-      std::byte* to = data.outputs[port * plan_.microbatches() + m];
+      std::byte* to = step.data.outputs[port * plan_.microbatches() + m];
       const int tensor = plan_.outputs(port).tensor();
       if (to == nullptr) continue;
-      RETURN_IF_ERROR(device_.CopyToHost(*stream_, to, Address(tensor, kind, action.microbatch()),
+      RETURN_IF_ERROR(device_.CopyToHost(*stream_, to, Address(tensor, moment),
                                          TypeOf(plan_.tensors(tensor)).bytes()));
     }
   }
   const Clock::time_point end = timed ? Clock::now() : Clock::time_point();
-  if (options_.trace) trace_.push_back({index, -1, begin, end});
+  if (options_.trace) trace_.push_back({index, -1, step_, begin, end});
   if (options_.profile && action.program() >= 0 && action.microbatch() >= 0)
     beside_instructions_.Add(Seconds(end - begin) - in_instructions_);
-  if (action.kind() == plan::NORM || action.kind() == plan::REDUCE_TIED) {
-    for (int exchange : row.exchanges) RETURN_IF_ERROR(Await(kind, exchange, index));
-  }
+  if (EndsWithItsAction(plan_, action)) RETURN_IF_ERROR(AwaitAll(kind, row.exchanges, index));
   return absl::OkStatus();
 }
 
-absl::Status Executor::RunProgram(StepKind kind, int index, const StepScalars& scalars, StepResult* result) {
-  if (options_.check_finite || options_.profile) return RunInstrumented(kind, index, scalars, result);
-  const plan::Action& action = ActionsOf(plan_, kind)[index];
-  const PreparedProgram& program = programs_[action.program()];
-  void* const* addresses = program.Addresses(kind, action.microbatch());
-  const bool training = kind == StepKind::kTrain;
+absl::Status Executor::RunProgram(int index, const Moment& moment, Running& step) {
+  if (options_.check_finite || options_.profile) return RunInstrumented(index, moment, step);
+  const plan::Action& action = ActionsOf(plan_, moment.kind)[index];
+  PreparedProgram& program = programs_[action.program()];
+  void* const* addresses = program.Addresses(plan_, moment, step.written_version_slot);
+  const StepScalars& scalars = step.scalars[std::max(moment.microbatch, 0)];
+  const bool training = moment.kind == StepKind::kTrain;
   const PreparedInstruction* first = program.instructions().data();
   const int count = static_cast<int>(program.instructions().size());
   for (int i = 0; i < count; ++i) {
     const PreparedInstruction& instruction = first[i];
     if (training && instruction.eval_only) continue;
-    if (instruction.once_a_step && action.microbatch() > 0) continue;
+    if (instruction.once_a_step && moment.microbatch > 0) continue;
     void* const* operands = addresses + instruction.first_operand;
     absl::Status status = instruction.kernel->Launch(
         *stream_, KernelArguments{operands, operands + instruction.inputs, &scalars, workspace_});
-    if (!status.ok()) return Annotate(kind, index, AnnotateNode(action.program(), i, status));
+    if (!status.ok()) return Annotate(moment.kind, index, AnnotateNode(action.program(), i, status));
     if (training && instruction.guards) {
-      RETURN_IF_ERROR(CheckGuard(action.program(), i, result));
-      if (result->stopped) break;
+      RETURN_IF_ERROR(CheckGuard(action.program(), i, &step.result));
+      if (step.result.stopped) break;
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status Executor::RunInstrumented(StepKind kind, int index, const StepScalars& scalars,
-                                       StepResult* result) {
+absl::Status Executor::RunInstrumented(int index, const Moment& moment, Running& step) {
+  const StepKind kind = moment.kind;
   const plan::Action& action = ActionsOf(plan_, kind)[index];
-  const PreparedProgram& program = programs_[action.program()];
-  void* const* addresses = program.Addresses(kind, action.microbatch());
+  PreparedProgram& program = programs_[action.program()];
+  void* const* addresses = program.Addresses(plan_, moment, step.written_version_slot);
+  const StepScalars& scalars = step.scalars[std::max(moment.microbatch, 0)];
+  StepResult* const result = &step.result;
   const bool training = kind == StepKind::kTrain;
   for (int i = 0; i < static_cast<int>(program.instructions().size()); ++i) {
     const PreparedInstruction& instruction = program.instructions()[i];
@@ -148,6 +212,7 @@ absl::Status Executor::CheckGuard(int program, int instruction, StepResult* resu
   for (int tensor : plan_.programs(program).instructions(instruction).outputs()) {
     if (tensor < 0 || (tensor != plan_.loss() && tensor != plan_.gradient_norm())) continue;
     ASSIGN_OR_RETURN(const double value, ReadScalar(tensor));
+    (tensor == plan_.loss() ? result->loss : result->gradient_norm) = value;
     if (!std::isfinite(value)) result->stopped = true;
   }
   return absl::OkStatus();
@@ -170,25 +235,42 @@ absl::StatusOr<bool> Executor::HasNonFinite(const google::protobuf::RepeatedFiel
   return any;
 }
 
-absl::Status Executor::Start(StepKind kind, int exchange) {
-  List& list = this->list(kind);
+absl::Status Executor::Start(int exchange, const Moment& moment) {
+  List& list = this->list(moment.kind);
   const plan::Message& message = plan_.messages(list.plan.exchanges[exchange].message);
   const int peer = static_cast<int>(message.peer_rank());
   if (options_.profile) list.times[exchange].posted = Clock::now();
-  return message.sends() ? transport_.Send(*stream_, peer, list.tags[exchange], list.pieces[exchange],
-                                           *list.events[exchange])
-                         : transport_.Receive(*stream_, peer, list.tags[exchange], list.pieces[exchange],
-                                              *list.events[exchange]);
+  std::vector<Piece>& pieces = list.pieces[exchange];
+  for (int i = 0; i < message.tensors_size(); ++i) pieces[i].data = Address(message.tensors(i), moment);
+  list.under_way[exchange] = true;
+  return message.sends()
+             ? transport_.Send(*stream_, peer, list.tags[exchange], pieces, *list.events[exchange])
+             : transport_.Receive(*stream_, peer, list.tags[exchange], pieces, *list.events[exchange]);
+}
+
+absl::Status Executor::AwaitAll(StepKind kind, absl::Span<const int> exchanges, int action) {
+  for (int exchange : exchanges) {
+    if (list(kind).under_way[exchange]) RETURN_IF_ERROR(Await(kind, exchange, action));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::AwaitRest(StepKind kind) {
+  const int exchanges = static_cast<int>(list(kind).plan.exchanges.size());
+  const int last = static_cast<int>(list(kind).plan.actions.size()) - 1;
+  for (int exchange = 0; exchange < exchanges; ++exchange) RETURN_IF_ERROR(AwaitAll(kind, {exchange}, last));
+  return stream_->Synchronize(absl::Now() + options_.timeout);
 }
 
 absl::Status Executor::Await(StepKind kind, int exchange, int action) {
   List& list = this->list(kind);
   const int awaited = list.plan.exchanges[exchange].action;
+  list.under_way[exchange] = false;
   const bool timed = options_.trace || options_.profile;
   const Clock::time_point begin = timed ? Clock::now() : Clock::time_point();
   absl::Status status = stream_->Wait(*list.events[exchange], absl::Now() + options_.timeout);
   const Clock::time_point end = timed ? Clock::now() : Clock::time_point();
-  if (options_.trace) trace_.push_back({action, awaited, begin, end});
+  if (options_.trace) trace_.push_back({action, awaited, step_, begin, end});
   if (options_.profile) {
     list.times[exchange].awaited = begin;
     list.times[exchange].done = end;
@@ -222,7 +304,7 @@ absl::Status Executor::AnnotateNode(int program, int instruction, const absl::St
 }
 
 absl::Status Executor::Read(int tensor, absl::Span<std::byte> to) {
-  RETURN_IF_ERROR(device_.CopyToHost(*stream_, to.data(), Address(tensor, StepKind::kEval, -1), to.size()));
+  RETURN_IF_ERROR(device_.CopyToHost(*stream_, to.data(), Address(tensor, {StepKind::kEval, -1, 0, newest_slot_}), to.size()));
   return stream_->Synchronize(absl::Now() + options_.timeout);
 }
 

@@ -3,6 +3,7 @@
 // belong to it).
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -53,13 +54,29 @@ struct NonFinite {
 struct StepResult {
   // The loss or the gradients' norm was NaN or infinite: nothing was updated.
   bool stopped = false;
+  // Of a training step, where the rank's plan has them.
+  std::optional<double> loss, gradient_norm;
   NonFinite first;  // with check_finite
+};
+
+// Who feeds the steps of an asynchronous plan and takes their results; called by the rank's thread, for steps in their
+// order.
+class StepSource {
+ public:
+  virtual ~StepSource() = default;
+  // Before anything of a step happens: whether there is one. All ranks must be told the same.
+  virtual bool Admit(int64_t step) = 0;
+  // Before the first computation of a step. M scalars, and data that stay until the step has ended.
+  virtual absl::Status Begin(int64_t step, absl::Span<const StepScalars>* scalars, StepData* data) = 0;
+  // After its last action. An error ends the run.
+  virtual absl::Status End(int64_t step, const StepResult& result) = 0;
 };
 
 // A piece of a step as it happened: an action, or the wait for an exchange.
 struct TraceSlice {
   int action = 0;
   int awaited = -1;  // the action that was waited for; -1: this is the action itself
+  int64_t step = 0;
   std::chrono::steady_clock::time_point begin, end;
 };
 
@@ -99,10 +116,17 @@ class Executor {
                                                           const ExecutorOptions& options);
 
   // One step. `scalars` has M entries; what happens once a step gets the first. Errors name rank, stage,
-  // action, microbatch and step; after one the executor is done for.
+  // action, microbatch and step; after one the executor is done for. An asynchronous plan trains by RunRounds.
   absl::StatusOr<StepResult> Run(StepKind kind, absl::Span<const StepScalars> scalars, const StepData& data);
 
-  // Contents of a tensor (slot 0). The sizes must be equal.
+  // Training with an asynchronous plan: steps begin, begin + 1, ... as long as the source admits them, and until the
+  // last has ended; the pipeline is empty before and after. Weights are as after `begin` updates: a delay of theirs
+  // starts anew.
+  absl::Status RunRounds(int64_t begin, StepSource& source);
+  // Steps that are fed at once, at most.
+  int steps_at_once() const { return largest_lag_ + 1; }
+
+  // Contents of a tensor: slot 0, or the newest weights. The sizes must be equal.
   absl::Status Read(int tensor, absl::Span<std::byte> to);
   // Of a float64 scalar.
   absl::StatusOr<double> ReadScalar(int tensor);
@@ -110,7 +134,7 @@ class Executor {
 
   const plan::RankPlan& rank_plan() const { return plan_; }
   void set_check_finite(bool on) { options_.check_finite = on; }
-  // Of the last step, in order of time.
+  // Of the last step, or the last rounds, in order of time.
   absl::Span<const TraceSlice> trace() const { return trace_; }
   // Of all steps so far, and the messages of the last.
   ProfileOfRank profile() const;
@@ -122,7 +146,17 @@ class Executor {
     std::vector<std::unique_ptr<Event>> events;  // one an exchange
     std::vector<std::vector<Piece>> pieces;      // one an exchange
     std::vector<MessageTag> tags;
+    std::vector<char> under_way;                 // one an exchange
     std::vector<MessageTime> times;  // one an exchange, with profile
+  };
+  // A step that runs.
+  struct Running {
+    Moment moment;                 // but for the microbatch
+    int written_version_slot = 0;  // of an update
+    bool begun = false;
+    absl::Span<const StepScalars> scalars;
+    StepData data;
+    StepResult result;
   };
 
   Executor(plan::RankPlan rank_plan, Device& device, Transport& transport, const ExecutorOptions& options)
@@ -132,17 +166,22 @@ class Executor {
   absl::Status LoadParameters(const std::string& plan_directory);
   absl::Status PrepareList(StepKind kind);
   List& list(StepKind kind) { return lists_[kind == StepKind::kTrain ? 0 : 1]; }
-  std::byte* Address(int tensor, StepKind kind, int microbatch) const {
-    return arena_ + RegionOf(plan_, tensor, kind, microbatch).begin;
+  std::byte* Address(int tensor, const Moment& moment) const {
+    return arena_ + RegionOf(plan_, tensor, moment).begin;
   }
 
   // The parts of one action.
-  absl::Status RunAction(StepKind kind, int index, absl::Span<const StepScalars> scalars,
-                         const StepData& data, StepResult* result);
-  absl::Status RunProgram(StepKind kind, int index, const StepScalars& scalars, StepResult* result);
-  absl::Status RunInstrumented(StepKind kind, int index, const StepScalars& scalars, StepResult* result);
+  absl::Status RunAction(int index, Running& step);
+  absl::Status RunUpdate(int index, Running& step);
+  absl::Status RunProgram(int index, const Moment& moment, Running& step);
+  absl::Status RunInstrumented(int index, const Moment& moment, Running& step);
   absl::Status CheckGuard(int program, int instruction, StepResult* result);
-  absl::Status Start(StepKind kind, int exchange);
+  absl::Status Start(int exchange, const Moment& moment);
+  // Those of the exchanges that are under way.
+  absl::Status AwaitAll(StepKind kind, absl::Span<const int> exchanges, int action);
+  // Forgets, in front of a round, all but kTracedRounds - 1 of the trace.
+  void KeepLastRounds();
+  absl::Status AwaitRest(StepKind kind);
   // The one place where a rank waits for another.
   absl::Status Await(StepKind kind, int exchange, int action);
   void ForgetTimes();
@@ -161,10 +200,17 @@ class Executor {
   int64_t workspace_bytes_ = 0;
   std::vector<PreparedProgram> programs_;
   List lists_[2];
-  int64_t step_ = 0;  // of the step that runs, for messages
+  int64_t step_ = 0;  // of the action that runs, for messages
+  int largest_lag_ = 0;
+  int last_action_ = -1;                // of a step, in an asynchronous plan
+  std::vector<Running> running_;        // by step modulo steps_at_once()
+  std::vector<int> version_slots_ = {0};  // by version modulo delay + 1
+  int newest_slot_ = 0;                 // of the newest weight version
   std::vector<TraceSlice> trace_;
-  std::vector<std::vector<RunTimes>> measured_;  // by program and instruction
-  double in_instructions_ = 0;                   // seconds of this action so far
+  static constexpr size_t kTracedRounds = 8;
+  std::array<size_t, kTracedRounds> round_starts_ = {};  // in trace_, the latest first
+  std::vector<std::vector<RunTimes>> measured_;          // by program and instruction
+  double in_instructions_ = 0;                           // seconds of this action so far
   RunTimes beside_instructions_;
   int64_t steps_run_ = 0;
   std::vector<std::byte> scratch_;               // host copy of an operand, with check_finite

@@ -31,7 +31,7 @@ absl::Status Executor::Load(const std::string& plan_directory) {
   std::vector<const std::byte*> constants(plan_.tensors_size(), nullptr);
   for (const plan::Constant& constant : plan_.constants()) {
     constants[constant.tensor()] = reinterpret_cast<const std::byte*>(constant.data().data());
-    RETURN_IF_ERROR(device_.CopyToDevice(*stream_, Address(constant.tensor(), StepKind::kEval, -1),
+    RETURN_IF_ERROR(device_.CopyToDevice(*stream_, Address(constant.tensor(), {StepKind::kEval}),
                                          constant.data().data(), constant.data().size()));
   }
   RETURN_IF_ERROR(LoadParameters(plan_directory));
@@ -48,7 +48,13 @@ absl::Status Executor::Load(const std::string& plan_directory) {
     RETURN_IF_ERROR(PrepareList(kind));
     slices = std::max(slices, list(kind).plan.actions.size() + 2 * list(kind).plan.exchanges.size());
   }
-  if (options_.trace) trace_.reserve(slices);
+  if (options_.trace) trace_.reserve(slices * (plan_.asynchronous() ? kTracedRounds : 1));
+  for (const plan::Action& action : plan_.train()) largest_lag_ = std::max(largest_lag_, static_cast<int>(action.lag()));
+  for (int i = 0; i < plan_.train_size(); ++i) {
+    if (static_cast<int>(plan_.train(i).lag()) == largest_lag_) last_action_ = i;
+  }
+  running_.resize(steps_at_once());
+  version_slots_.assign(plan_.weight_delay() + 1, 0);
   return stream_->Synchronize(absl::Now() + options_.timeout);
 }
 
@@ -59,7 +65,7 @@ absl::Status Executor::LoadParameters(const std::string& plan_directory) {
     if (parameter.length() == 0) continue;  // the arena is zeroed
     const std::string path = PlanPath(plan_directory, parameter.file());
     ASSIGN_OR_RETURN(FileReader * file, files.Open(path));
-    std::byte* to = Address(parameter.tensor(), StepKind::kEval, -1);
+    std::byte* to = Address(parameter.tensor(), {StepKind::kEval});
     const absl::Status status =
         file->Read(parameter.offset(), parameter.length(), [&](absl::string_view piece) -> absl::Status {
           if (parameter.dtype() != 0) {
@@ -82,6 +88,7 @@ absl::Status Executor::LoadParameters(const std::string& plan_directory) {
 absl::Status Executor::PrepareList(StepKind kind) {
   List& list = this->list(kind);
   list.plan = PlanList(plan_, kind);
+  list.under_way.assign(list.plan.exchanges.size(), false);
   const auto& actions = ActionsOf(plan_, kind);
   for (const Exchange& exchange : list.plan.exchanges) {
     const plan::Message& message = plan_.messages(exchange.message);
@@ -92,7 +99,7 @@ absl::Status Executor::PrepareList(StepKind kind) {
                          static_cast<int>(message.kind()), microbatch});
     std::vector<Piece>& pieces = list.pieces.emplace_back();
     for (uint32_t tensor : message.tensors()) {
-      pieces.push_back({Address(tensor, kind, microbatch), TypeOf(plan_.tensors(tensor)).bytes()});
+      pieces.push_back({nullptr, TypeOf(plan_.tensors(tensor)).bytes()});
     }
     if (!options_.profile) continue;
     MessageTime& time = list.times.emplace_back(MessageTime{list.tags.back(), message.sends()});

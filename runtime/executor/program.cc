@@ -1,8 +1,6 @@
 #include "runtime/executor/program.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -16,8 +14,16 @@ absl::StatusOr<PreparedProgram> PreparedProgram::Prepare(const plan::RankPlan& r
                                                          absl::Span<const std::byte* const> constants,
                                                          std::byte* arena, Device& device) {
   PreparedProgram prepared;
-  std::vector<int> operands;  // tensors, -1: absent
-  std::set<int> classes;
+  const auto add = [&](int tensor, bool written) {
+    const int operand = static_cast<int>(prepared.addresses_.size());
+    prepared.addresses_.push_back(tensor < 0 ? nullptr : arena + RegionOf(rank_plan, tensor, {StepKind::kEval}).begin);
+    if (tensor < 0) return;
+    const plan::Buffer& buffer = rank_plan.buffers(rank_plan.tensors(tensor).buffer());
+    if (buffer.slots() == 1) return;
+    const uint64_t stride = (buffer.bytes() + 63) / 64 * 64;
+    const int slot = prepared.SlotIndex(buffer.slot_class(), written);
+    prepared.moving_.push_back({operand, slot, static_cast<std::byte*>(prepared.addresses_.back()), stride});
+  };
   for (const plan::Instruction& instruction : program.instructions()) {
     absl::StatusOr<std::unique_ptr<Kernel>> kernel =
         device.Prepare(SpecOf(rank_plan, instruction, constants));
@@ -30,41 +36,36 @@ absl::StatusOr<PreparedProgram> PreparedProgram::Prepare(const plan::RankPlan& r
     PreparedInstruction row;
     prepared.workspace_bytes_ = std::max(prepared.workspace_bytes_, (*kernel)->workspace_bytes());
     row.kernel = *std::move(kernel);
-    row.first_operand = static_cast<int>(operands.size());
+    row.first_operand = static_cast<int>(prepared.addresses_.size());
     row.inputs = instruction.inputs_size();
     row.eval_only = instruction.eval_only();
     row.once_a_step = instruction.once_a_step();
-    operands.insert(operands.end(), instruction.inputs().begin(), instruction.inputs().end());
+    for (int32_t input : instruction.inputs()) add(input, false);
     for (int32_t output : instruction.outputs()) {
-      operands.push_back(output);
+      add(output, true);
       row.guards |= output >= 0 && (output == rank_plan.loss() || output == rank_plan.gradient_norm());
     }
     prepared.instructions_.push_back(std::move(row));
   }
-  for (int tensor : operands) {
-    if (tensor >= 0) classes.insert(rank_plan.buffers(rank_plan.tensors(tensor).buffer()).slot_class());
-  }
-  std::map<std::vector<int>, int> known;
-  auto variant = [&](StepKind kind, int microbatch) {
-    std::vector<int> slots;
-    for (int slot_class : classes) slots.push_back(SlotOf(rank_plan, slot_class, kind, microbatch));
-    auto [it, is_new] = known.try_emplace(std::move(slots), static_cast<int>(prepared.variants_.size()));
-    if (is_new) {
-      std::vector<void*>& addresses = prepared.variants_.emplace_back();
-      addresses.reserve(operands.size());
-      for (int tensor : operands) {
-        addresses.push_back(tensor < 0 ? nullptr
-                                       : arena + RegionOf(rank_plan, tensor, kind, microbatch).begin);
-      }
-    }
-    return it->second;
-  };
-  variant(StepKind::kEval, -1);
-  for (int m = 0; m < static_cast<int>(rank_plan.microbatches()); ++m) {
-    if (rank_plan.training()) prepared.train_.push_back(variant(StepKind::kTrain, m));
-    prepared.eval_.push_back(variant(StepKind::kEval, m));
-  }
   return prepared;
+}
+
+int PreparedProgram::SlotIndex(int slot_class, bool written) {
+  for (size_t k = 0; k < slots_.size(); ++k) {
+    if (slots_[k].slot_class == slot_class && slots_[k].written == written) return static_cast<int>(k);
+  }
+  slots_.push_back({slot_class, written, 0});
+  return static_cast<int>(slots_.size()) - 1;
+}
+
+void* const* PreparedProgram::Addresses(const plan::RankPlan& rank_plan, const Moment& moment,
+                                        int written_version_slot) {
+  Moment written = moment;
+  written.version_slot = written_version_slot;
+  for (Slot& slot : slots_) slot.now = SlotOf(rank_plan, slot.slot_class, slot.written ? written : moment);
+  for (const Moving& moving : moving_)
+    addresses_[moving.operand] = moving.first + moving.stride * slots_[moving.slot].now;
+  return addresses_.data();
 }
 
 }  // namespace pipec

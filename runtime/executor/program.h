@@ -29,19 +29,30 @@ class PreparedProgram {
                                                  std::byte* arena, Device& device);
 
   const std::vector<PreparedInstruction>& instructions() const { return instructions_; }
-  // Addresses of all operands (PreparedInstruction::first_operand) for a microbatch; -1: once a step. Null
-  // where absent.
-  void* const* Addresses(StepKind kind, int microbatch) const {
-    if (microbatch < 0) return variants_[0].data();
-    return variants_[(kind == StepKind::kTrain ? train_ : eval_)[microbatch]].data();
-  }
+  // Addresses of all operands (PreparedInstruction::first_operand); null where absent. Results lie in the version slot
+  // `written_version_slot`, everything else where the moment says. Valid until the next call.
+  void* const* Addresses(const plan::RankPlan& rank_plan, const Moment& moment, int written_version_slot);
   int64_t workspace_bytes() const { return workspace_bytes_; }
 
  private:
   std::vector<PreparedInstruction> instructions_;
-  // Microbatches that use the same slots share their addresses. Variant 0 is slot 0 of everything.
-  std::vector<std::vector<void*>> variants_;
-  std::vector<int> train_, eval_;
+  // An operand in a buffer of several slots.
+  struct Moving {
+    int operand;
+    int slot;  // index into slots_
+    std::byte* first;
+    uint64_t stride;
+  };
+  struct Slot {
+    int slot_class;
+    bool written;
+    int now;
+  };
+  int SlotIndex(int slot_class, bool written);
+
+  std::vector<void*> addresses_;
+  std::vector<Moving> moving_;
+  std::vector<Slot> slots_;
   int64_t workspace_bytes_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/executor/waits.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 namespace pipec {
@@ -61,8 +62,22 @@ class Planner {
     const auto& actions = ActionsOf(plan_, kind_);
     list_.actions.resize(actions.size());
     PlacePorts();
-    for (int i = 0; i < actions.size(); ++i) Visit(i, actions[i]);
-    for (const Pending& pending : pending_) list_.last_waits.push_back(pending.exchange);
+    int lag = 0;
+    for (int i = 0; i < actions.size(); ++i) {
+      lag = std::max(lag, static_cast<int>(actions[i].lag()));
+      for (bool sends : {false, true}) {
+        for (uint32_t m : actions[i].messages()) {
+          if (plan_.messages(m).sends() != sends) continue;
+          list_.actions[i].exchanges.push_back(static_cast<int>(list_.exchanges.size()));
+          list_.exchanges.push_back({i, static_cast<int>(m)});
+        }
+      }
+    }
+    // In the last of these rounds everything is under way that ever is.
+    const int rounds = kind_ == StepKind::kTrain && plan_.asynchronous() ? 2 * lag + 3 : 1;
+    for (int round = 0; round < rounds; ++round) {
+      for (int i = 0; i < actions.size(); ++i) Visit(i, actions[i], round + lag - static_cast<int>(actions[i].lag()));
+    }
     return std::move(list_);
   }
 
@@ -73,10 +88,10 @@ class Planner {
     std::vector<Region> regions;
   };
 
-  std::vector<Region> Regions(const std::set<int>& tensors, int microbatch) const {
+  std::vector<Region> Regions(const std::set<int>& tensors, const Moment& moment) const {
     std::vector<Region> regions;
     regions.reserve(tensors.size());
-    for (int tensor : tensors) regions.push_back(RegionOf(plan_, tensor, kind_, microbatch));
+    for (int tensor : tensors) regions.push_back(RegionOf(plan_, tensor, moment));
     return regions;
   }
 
@@ -94,32 +109,27 @@ class Planner {
     return all;
   }
 
-  void Visit(int index, const Action& action) {
+  void Visit(int index, const Action& action, int step) {
     ActionPlan& row = list_.actions[index];
+    const Moment moment{kind_, action.microbatch(), step};
+    row.waits.clear();
     if (!pending_.empty()) {
       const Operands operands = AllOperands(index, action);
-      const std::vector<Region> writes = Merge(Regions(operands.writes, action.microbatch()));
-      const std::vector<Region> reads = Merge(Regions(operands.reads, action.microbatch()));
+      const std::vector<Region> writes = Merge(Regions(operands.writes, moment));
+      const std::vector<Region> reads = Merge(Regions(operands.reads, moment));
       std::erase_if(pending_, [&](const Pending& pending) {
-        const bool wait =
-            Touches(writes, pending.regions) || (!pending.sends && Touches(reads, pending.regions));
+        const bool again = list_.exchanges[pending.exchange].action == index;
+        const bool wait = again || Touches(writes, pending.regions) ||
+                          (!pending.sends && Touches(reads, pending.regions));
         if (wait) row.waits.push_back(pending.exchange);
         return wait;
       });
     }
-    // An exchange is complete when its action ends; nothing stays pending.
-    const bool stays = action.kind() != plan::NORM && action.kind() != plan::REDUCE_TIED;
-    for (bool sends : {false, true}) {
-      for (uint32_t m : action.messages()) {
-        const plan::Message& message = plan_.messages(m);
-        if (message.sends() != sends) continue;
-        const int exchange = static_cast<int>(list_.exchanges.size());
-        list_.exchanges.push_back({index, static_cast<int>(m)});
-        row.exchanges.push_back(exchange);
-        if (!stays) continue;
-        const std::set<int> tensors(message.tensors().begin(), message.tensors().end());
-        pending_.push_back({exchange, sends, Regions(tensors, action.microbatch())});
-      }
+    if (EndsWithItsAction(plan_, action)) return;
+    for (int exchange : row.exchanges) {
+      const plan::Message& message = plan_.messages(list_.exchanges[exchange].message);
+      const std::set<int> tensors(message.tensors().begin(), message.tensors().end());
+      pending_.push_back({exchange, message.sends(), Regions(tensors, moment)});
     }
   }
 
@@ -140,11 +150,14 @@ class Planner {
   // writes it (after the last F of the microbatch if none does: it is an input or a parameter).
   void PlacePorts() {
     const auto& actions = ActionsOf(plan_, kind_);
+    std::vector<int> order(actions.size());  // of a step
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return actions[a].lag() < actions[b].lag(); });
     // Whether an action reads or writes a port depends on its program or message only; many actions share
     // one.
     auto place = [&](int port, bool input, const std::vector<bool>& hit) {
       std::vector<int> found(plan_.microbatches(), -1), fallback(plan_.microbatches(), -1);
-      for (int i = 0; i < actions.size(); ++i) {
+      for (int i : order) {
         const int m = actions[i].microbatch();
         if (m < 0) continue;
         if (actions[i].kind() == plan::F) fallback[m] = i;
@@ -194,6 +207,10 @@ class Planner {
 };
 
 }  // namespace
+
+bool EndsWithItsAction(const RankPlan& rank_plan, const Action& action) {
+  return (action.kind() == plan::NORM || action.kind() == plan::REDUCE_TIED) && !rank_plan.asynchronous();
+}
 
 ListPlan PlanList(const RankPlan& rank_plan, StepKind kind) { return Planner(rank_plan, kind).Run(); }
 

@@ -4,6 +4,9 @@
 // a send must find its bytes unchanged until it has gone. So before an action that touches the bytes of a
 // receive, or writes the bytes of a send, the executor waits for it. Bytes, not buffers, are compared:
 // buffers share memory.
+//
+// The list of an asynchronous plan is a round. What a round starts may end in a later one, so an action may wait for an
+// exchange of an earlier round, its own included, and norms are under way like any other message.
 #pragma once
 
 #include <vector>
@@ -20,7 +23,7 @@ struct Exchange {
 };
 
 struct ActionPlan {
-  std::vector<int> waits;       // exchanges to wait for before the action
+  std::vector<int> waits;       // exchanges to wait for before the action, if they are under way
   std::vector<int> exchanges;   // what it starts: receives first
   std::vector<int> feeds;       // input ports to write before it
   std::vector<int> deliveries;  // output ports to read after it
@@ -29,8 +32,10 @@ struct ActionPlan {
 struct ListPlan {
   std::vector<ActionPlan> actions;
   std::vector<Exchange> exchanges;
-  std::vector<int> last_waits;  // what is still under way after the last action
 };
+
+// Whether an action's exchanges are waited for in the action itself: norms and ties, but in asynchronous plans.
+bool EndsWithItsAction(const plan::RankPlan& rank_plan, const plan::Action& action);
 
 ListPlan PlanList(const plan::RankPlan& rank_plan, StepKind kind);
 

@@ -51,6 +51,8 @@ absl::Status CheckCounts(const RankPlan& p) {
   if (static_cast<uint64_t>(p.rank_of_stage_size()) != uint64_t{p.ranks()} * p.virtual_stages()) {
     return bad("rank_of_stage has not one entry per stage");
   }
+  if (p.asynchronous() ? !p.training() || p.weight_delay() > p.ranks() : p.weight_delay() != 0 || p.lr_by_delay())
+    return bad("asynchronous, weight_delay and lr_by_delay do not fit each other or the mode");
   for (uint32_t rank : p.rank_of_stage()) {
     if (rank >= p.ranks()) return bad("rank_of_stage names a rank that does not exist");
   }
@@ -60,10 +62,16 @@ absl::Status CheckCounts(const RankPlan& p) {
 absl::Status CheckMemory(const RankPlan& p) {
   for (int i = 0; i < p.slot_classes_size(); ++i) {
     const plan::SlotClass& slot_class = p.slot_classes(i);
+    const bool table = slot_class.rule() == plan::TABLE, cycle = slot_class.rule() == plan::CYCLE;
+    if (!plan::SlotRule_IsValid(slot_class.rule()) || table == p.asynchronous())
+      return Bad("slot class", i, "", "has a rule that is not for such a plan");
+    const int microbatches = static_cast<int>(p.microbatches());
     const bool counts = slot_class.slots() >= 1 &&
-                        slot_class.train_size() == (p.training() ? static_cast<int>(p.microbatches()) : 0) &&
-                        slot_class.eval_size() == static_cast<int>(p.microbatches());
-    if (!counts) return Bad("slot class", i, "", "has not one entry per microbatch");
+                        slot_class.train_size() == (table && p.training() ? microbatches : 0) &&
+                        slot_class.eval_size() == (table || cycle ? microbatches : 0);
+    if (!counts) return Bad("slot class", i, "", "has not one entry per microbatch, or entries that its rule has not");
+    if (slot_class.rule() == plan::VERSION && slot_class.slots() != p.weight_delay() + 1)
+      return Bad("slot class", i, "", "has not one slot a weight version");
     for (const auto* list : {&slot_class.train(), &slot_class.eval()}) {
       for (uint32_t slot : *list) {
         if (slot >= slot_class.slots()) return Bad("slot class", i, "", "names a slot it has not");
@@ -118,6 +126,38 @@ absl::Status CheckAttribute(const plan::Attribute& attribute) {
   return absl::OkStatus();
 }
 
+bool HasRule(const RankPlan& p, int32_t tensor, plan::SlotRule rule) {
+  const int slot_class = p.buffers(p.tensors(tensor).buffer()).slot_class();
+  return slot_class >= 0 && p.slot_classes(slot_class).rule() == rule;
+}
+
+bool HasVersions(const RankPlan& p, int32_t tensor) { return HasRule(p, tensor, plan::VERSION); }
+
+// Parameters of several versions are written by updates alone, each by one instruction, which nobody reads them after.
+// What is made of a version is written where it is read.
+absl::Status CheckVersions(const RankPlan& p) {
+  std::set<uint32_t> written;  // buffers
+  for (int i = 0; i < p.programs_size(); ++i) {
+    const bool update = p.programs(i).kind() == plan::UPDATE;
+    for (const plan::Instruction& instruction : p.programs(i).instructions()) {
+      auto bad = [&](absl::string_view fault) {
+        return Bad("program", i, instruction.name(), fault);
+      };
+      for (int32_t tensor : instruction.inputs()) {
+        if (update && tensor >= 0 && HasVersions(p, tensor) && written.count(p.tensors(tensor).buffer()) != 0)
+          return bad("reads a parameter after its update");
+      }
+      for (int32_t tensor : instruction.outputs()) {
+        if (tensor < 0 || !HasVersions(p, tensor)) continue;
+        const bool parameter = p.buffers(p.tensors(tensor).buffer()).kind() == plan::PARAMETER;
+        if (parameter != update) return bad("writes a weight version, which is not its to write");
+        if (update && !written.insert(p.tensors(tensor).buffer()).second) return bad("updates a parameter again");
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckPrograms(const RankPlan& p) {
   for (int i = 0; i < p.programs_size(); ++i) {
     const plan::Program& program = p.programs(i);
@@ -157,7 +197,7 @@ absl::Status CheckPrograms(const RankPlan& p) {
         if (tensor >= 0 && p.buffers(p.tensors(tensor).buffer()).kind() == plan::CONSTANT) {
           return bad("writes a constant");
         }
-        if (instruction.once_a_step() && tensor >= 0 &&
+        if (instruction.once_a_step() && tensor >= 0 && !HasVersions(p, tensor) &&
             p.buffers(p.tensors(tensor).buffer()).slot_class() >= 0) {
           return bad("runs once a step, but its result has a place for each microbatch");
         }
@@ -166,7 +206,7 @@ absl::Status CheckPrograms(const RankPlan& p) {
         return bad("runs once a step, which only instructions of F do");
     }
   }
-  return absl::OkStatus();
+  return CheckVersions(p);
 }
 
 absl::Status CheckMessages(const RankPlan& p) {
@@ -239,7 +279,9 @@ absl::Status CheckParameters(const RankPlan& p) {
     auto bad = [&](absl::string_view fault) { return Bad("parameter", i, parameter.name(), fault); };
     if (parameter.name().empty() || !names.insert(parameter.name()).second)
       return bad("its name is not unique");
-    if (!IsWholeSlot(p, parameter.tensor())) return bad("its tensor is out of range or has several slots");
+    const bool versions = parameter.trained() && parameter.tensor() < static_cast<uint32_t>(p.tensors_size()) &&
+                          HasVersions(p, parameter.tensor());
+    if (!versions && !IsWholeSlot(p, parameter.tensor())) return bad("its tensor is out of range or has several slots");
     if (p.buffers(p.tensors(parameter.tensor()).buffer()).kind() == plan::CONSTANT)
       return bad("lies in a constant");
     if (!StoredTypeFits(p, parameter)) return bad("is stored in a type that is not widened to its tensor's");
@@ -293,15 +335,20 @@ absl::Status CheckRest(const RankPlan& p) {
     const char* name;
     int32_t tensor;
     DType dtype;
+    bool is_sum;
   };
   for (const Scalar& scalar :
-       {Scalar{"loss_sum", p.loss_sum(), DType::kFloat64},
-        Scalar{"loss_weight", p.loss_weight(), DType::kFloat64},
-        Scalar{"correct", p.correct(), DType::kInt64}, Scalar{"predictions", p.predictions(), DType::kInt64},
-        Scalar{"gradient_norm", p.gradient_norm(), DType::kFloat64},
-        Scalar{"loss", p.loss(), DType::kFloat64}}) {
+       {Scalar{"loss_sum", p.loss_sum(), DType::kFloat64, true},
+        Scalar{"loss_weight", p.loss_weight(), DType::kFloat64, true},
+        Scalar{"correct", p.correct(), DType::kInt64, true},
+        Scalar{"predictions", p.predictions(), DType::kInt64, true},
+        Scalar{"gradient_norm", p.gradient_norm(), DType::kFloat64, false},
+        Scalar{"loss", p.loss(), DType::kFloat64, false}}) {
     if (scalar.tensor == -1) continue;
-    if (scalar.tensor < 0 || !IsWholeSlot(p, scalar.tensor) ||
+    // Sums are read in evaluation only, where steps do not overlap.
+    const bool by_step = scalar.is_sum && scalar.tensor >= 0 && scalar.tensor < p.tensors_size() &&
+                         HasRule(p, scalar.tensor, plan::STEP);
+    if (scalar.tensor < 0 || (!by_step && !IsWholeSlot(p, scalar.tensor)) ||
         p.tensors(scalar.tensor).dtype() != static_cast<int>(scalar.dtype) ||
         BytesOf(p, scalar.tensor) != 8) {
       return absl::InvalidArgumentError(

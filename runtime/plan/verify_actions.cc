@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -79,12 +80,43 @@ class Progress {
   std::map<std::pair<int, int>, int> next_;
 };
 
+// Whether a step finds the weights that it wants, of a rank that updates some.
+class Versions {
+ public:
+  explicit Versions(const RankPlan& p) : delay_(static_cast<int>(p.weight_delay())) {
+    for (const Action& action : p.train()) {
+      if (action.kind() == plan::UPDATE) stages_.insert(action.stage());
+    }
+  }
+  bool Found(int stage, int step) const {
+    const auto it = updates_.find(stage);
+    const int newest = it == updates_.end() ? 0 : it->second, wanted = std::max(0, step - delay_);
+    return stages_.count(stage) == 0 || (wanted <= newest && newest - wanted <= delay_);
+  }
+  // Whether it is the turn of this step.
+  bool Update(int stage, int step) { return updates_[stage]++ == step; }
+
+ private:
+  const int delay_;
+  std::set<int> stages_;        // that have an UPDATE
+  std::map<int, int> updates_;  // by stage
+};
+
 absl::Status CheckList(const RankPlan& p, const google::protobuf::RepeatedPtrField<Action>& actions,
                        bool training) {
+  const bool rounds = training && p.asynchronous();
+  const int M = static_cast<int>(p.microbatches());
   Progress progress;
-  std::set<std::pair<uint32_t, int>> exchanged;  // (message, microbatch)
-  std::set<std::pair<int, int>> once;            // (stage, kind) of what happens once a step
-  for (int i = 0; i < actions.size(); ++i) {
+  Versions versions(p);
+  std::set<std::pair<uint32_t, int>> exchanged;  // (message, microbatch of all steps, -1 - step if once a step)
+  std::set<std::tuple<int, int, int>> once;      // (stage, kind, step) of what happens once a step
+  int64_t most_lag = 0;
+  for (const Action& action : actions) most_lag = std::max<int64_t>(most_lag, action.lag());
+  if (most_lag > (rounds ? 2 * int64_t{p.ranks()} + 2 : 0) || (2 * most_lag + 4) * actions.size() > 1 << 26)
+    return absl::InvalidArgumentError(absl::StrCat("a lag of ", most_lag, " is out of range"));
+  const int steps = rounds ? static_cast<int>(most_lag) + 4 : 1;
+  for (const ActionRun& run : RunsOf(p, training, steps)) {
+    const int i = run.index, step = run.step;
     const Action& action = actions[i];
     auto bad = [&](absl::string_view fault) {
       const bool named = plan::ActionKind_IsValid(action.kind());
@@ -98,7 +130,14 @@ absl::Status CheckList(const RankPlan& p, const google::protobuf::RepeatedPtrFie
         action.kind() != plan::RECV_F) {
       return bad("evaluation runs forward only");
     }
-    const int stage = action.stage(), m = action.microbatch();
+    const int stage = action.stage();
+    const int m = action.microbatch() < 0 ? -1 - step : step * M + action.microbatch();
+    if (rounds && IsCompute(action.kind()) && !versions.Found(stage, step))
+      return bad(absl::StrCat("in step ", step, " the weight version it reads is not there"));
+    if (rounds && action.kind() == plan::UPDATE) {
+      if (!versions.Update(stage, step)) return bad("out of the order of steps");
+      if (progress.Next(stage, plan::W) < (step + 1) * M) return bad("before the last gradient of its step");
+    }
     if (IsCompute(action.kind())) {
       std::vector<plan::ActionKind> rows = {action.kind()};
       if (action.kind() == plan::B) rows = {plan::I, plan::W};
@@ -116,14 +155,14 @@ absl::Status CheckList(const RankPlan& p, const google::protobuf::RepeatedPtrFie
       if (IsSend(action.kind()) ? computed <= m : computed > m) {
         return bad(IsSend(action.kind()) ? "sent before it is made" : "received after it is used");
       }
-    } else if (!once.insert({stage, action.kind()}).second) {
+    } else if (!once.insert({stage, action.kind(), step}).second) {
       return bad("twice");
     }
     for (uint32_t message : action.messages()) {
       if (!exchanged.insert({message, m}).second) return bad("its message is exchanged twice");
     }
   }
-  const int microbatches = static_cast<int>(p.microbatches());
+  const int microbatches = M * steps;
   for (int stage = 0; stage < p.rank_of_stage_size(); ++stage) {
     if (p.rank_of_stage(stage) != p.rank()) continue;
     auto count = [&](plan::ActionKind kind) { return progress.Next(stage, kind); };
@@ -135,7 +174,7 @@ absl::Status CheckList(const RankPlan& p, const google::protobuf::RepeatedPtrFie
   }
   for (int k = 0; training && k < p.messages_size(); ++k) {
     const bool once_a_step = p.messages(k).kind() == plan::TIED || p.messages(k).kind() == plan::NORMS;
-    for (int m = once_a_step ? -1 : 0; m < (once_a_step ? 0 : microbatches); ++m) {
+    for (int m = once_a_step ? -steps : 0; m < (once_a_step ? 0 : microbatches); ++m) {
       if (exchanged.count({k, m}) == 0) {
         return absl::InvalidArgumentError(
             absl::StrCat("message ", k, " is not exchanged for microbatch ", m));
@@ -154,6 +193,20 @@ absl::Status CheckActions(const RankPlan& rank_plan) {
     return absl::InvalidArgumentError("a plan for inference has training actions");
   }
   return CheckList(rank_plan, rank_plan.eval(), false);
+}
+
+std::vector<ActionRun> RunsOf(const RankPlan& rank_plan, bool training, int steps) {
+  const auto& actions = training ? rank_plan.train() : rank_plan.eval();
+  int lag = 0;
+  for (const Action& action : actions) lag = std::max(lag, static_cast<int>(action.lag()));
+  std::vector<ActionRun> runs;
+  for (int round = 0; round < steps + lag; ++round) {
+    for (int i = 0; i < actions.size(); ++i) {
+      const int step = round - static_cast<int>(actions[i].lag());
+      if (step >= 0 && step < steps) runs.push_back({i, step});
+    }
+  }
+  return runs;
 }
 
 std::string ActionName(const RankPlan& rank_plan, const Action& action) {

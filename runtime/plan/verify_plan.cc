@@ -17,7 +17,7 @@ using plan::RankPlan;
 using Plans = absl::Span<const RankPlan* const>;
 using Actions = google::protobuf::RepeatedPtrField<plan::Action>;
 using MessageKey = std::tuple<int, uint32_t, uint32_t>;  // kind, from, to
-using InstanceKey = std::pair<MessageKey, int>;          // and microbatch
+using InstanceKey = std::pair<MessageKey, int>;          // and microbatch, of all steps; -1 - step if once a step
 
 MessageKey KeyOf(const plan::Message& message) {
   return {message.kind(), message.from_stage(), message.to_stage()};
@@ -45,6 +45,7 @@ absl::Status CheckCountsAgree(Plans plans) {
         p.rank() == r && p.ranks() == first.ranks() && p.virtual_stages() == first.virtual_stages() &&
         p.microbatches() == first.microbatches() && p.microbatch_size() == first.microbatch_size() &&
         p.replicas() == first.replicas() && p.training() == first.training() &&
+        p.asynchronous() == first.asynchronous() && p.lr_by_delay() == first.lr_by_delay() &&
         std::equal(p.rank_of_stage().begin(), p.rank_of_stage().end(), first.rank_of_stage().begin(),
                    first.rank_of_stage().end());
     if (!equal)
@@ -89,6 +90,11 @@ absl::Status CheckPairs(Plans plans) {
 class BlockingRun {
  public:
   BlockingRun(Plans plans, bool training) : plans_(plans), training_(training) {
+    int lag = 0;
+    for (const RankPlan* rank_plan : plans) {
+      for (const plan::Action& action : rank_plan->train()) lag = std::max(lag, static_cast<int>(action.lag()));
+    }
+    const bool rounds = training && plans[0]->asynchronous();
     for (const RankPlan* rank_plan : plans) {
       const RankPlan& p = *rank_plan;
       std::vector<std::set<uint32_t>> reads(p.programs_size());
@@ -99,7 +105,7 @@ class BlockingRun {
           }
         }
       }
-      ranks_.push_back({0, false, {}, std::move(reads)});
+      ranks_.push_back({0, false, {}, std::move(reads), RunsOf(p, training, rounds ? lag + 4 : 1)});
     }
   }
 
@@ -112,9 +118,9 @@ class BlockingRun {
     }
     std::string stuck;
     for (size_t r = 0; r < plans_.size(); ++r) {
-      if (ranks_[r].next == List(r).size()) continue;
+      if (ranks_[r].next == static_cast<int>(ranks_[r].runs.size())) continue;
       absl::StrAppend(&stuck, stuck.empty() ? "" : ", ", "rank ", r, " waits in ",
-                      ActionName(*plans_[r], List(r)[ranks_[r].next]));
+                      ActionName(*plans_[r], List(r)[ranks_[r].runs[ranks_[r].next].index]));
     }
     if (!stuck.empty()) {
       return absl::InvalidArgumentError(
@@ -136,6 +142,7 @@ class BlockingRun {
     bool receives_posted = false;  // of an exchange whose sends are under way
     std::vector<std::pair<InstanceKey, const plan::Message*>> awaited;
     std::vector<std::set<uint32_t>> reads;  // by program: buffers
+    std::vector<ActionRun> runs;
   };
 
   const Actions& List(size_t r) const { return training_ ? plans_[r]->train() : plans_[r]->eval(); }
@@ -164,18 +171,21 @@ class BlockingRun {
   // One action of rank r, if it need not wait.
   bool Step(size_t r) {
     Rank& rank = ranks_[r];
-    if (rank.next == List(r).size()) return false;
+    if (rank.next == static_cast<int>(rank.runs.size())) return false;
     const RankPlan& p = *plans_[r];
-    const plan::Action& action = List(r)[rank.next];
+    const auto [index, step] = rank.runs[rank.next];
+    const plan::Action& action = List(r)[index];
+    const int number = action.microbatch() < 0 ? -1 - step
+                                               : step * static_cast<int>(p.microbatches()) + action.microbatch();
     for (const auto& [key, message] : rank.awaited) {
-      const bool same = key.second == action.microbatch() || key.second < 0 || action.microbatch() < 0;
+      const bool same = key.second == number || key.second < 0 || number < 0;
       if (same && sent_.count(key) == 0 && Reads(rank, p, action, *message)) return false;
     }
     std::vector<InstanceKey> receives;
     for (uint32_t index : action.messages()) {
       const plan::Message& message = p.messages(index);
       if (message.sends()) continue;
-      receives.push_back({KeyOf(message), action.microbatch()});
+      receives.push_back({KeyOf(message), number});
       if (posted_.insert(receives.back()).second) rank.awaited.push_back({receives.back(), &message});
     }
     const bool first_try = !rank.receives_posted;
@@ -183,11 +193,11 @@ class BlockingRun {
     for (uint32_t index : action.messages()) {
       const plan::Message& message = p.messages(index);
       if (!message.sends()) continue;
-      const InstanceKey key{KeyOf(message), action.microbatch()};
+      const InstanceKey key{KeyOf(message), number};
       if (posted_.count(key) == 0) return first_try && !receives.empty();
       sent_.insert(key);
     }
-    const bool exchange = action.kind() == plan::NORM || action.kind() == plan::REDUCE_TIED;
+    const bool exchange = (action.kind() == plan::NORM || action.kind() == plan::REDUCE_TIED) && !p.asynchronous();
     for (const InstanceKey& key : receives) {
       if (exchange && sent_.count(key) == 0) return first_try;
     }

@@ -109,7 +109,7 @@ Outcome Run(const CostSet& set) {
     const ScheduleProblem problem = Place(set, virtual_stages, placement);
     std::vector<Schedule> named;
     for (const ScheduleInfo& info : AllSchedules()) {
-      if (info.forward_only) continue;
+      if (info.forward_only || info.late_updates) continue;
       absl::StatusOr<Schedule> schedule = info.generate(problem.shape);
       if (!schedule.ok() || schedule->rank_of_stage != problem.rank_of_stage || !Fits(*schedule, problem))
         continue;

@@ -36,7 +36,7 @@ ScheduleProblem Read(const nlohmann::json& instance) {
 std::vector<Schedule> Named(const ScheduleProblem& problem) {
   std::vector<Schedule> schedules;
   for (const ScheduleInfo& info : AllSchedules()) {
-    if (info.forward_only) continue;
+    if (info.forward_only || info.late_updates) continue;
     absl::StatusOr<Schedule> schedule = info.generate(problem.shape);
     if (schedule.ok() && schedule->rank_of_stage == problem.rank_of_stage)
       schedules.push_back(*std::move(schedule));

@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import Case, Weights, main, model_text, read_npz, schedules, write_npz
+from pipec_testing import Case, Weights, listed_schedules, main, model_text, read_npz, schedules, write_npz
 
 WIDTH, STAGES = 4, 4
 
@@ -54,6 +54,29 @@ class B15(Case):
             self.assertEqual(results[0]["h8"][1], (samples, WIDTH))
             self.assertEqual(results[1], results[0], f"{microbatches} microbatches")
             self.assertEqual(results[2], results[0], f"{microbatches} microbatches, three stages a rank")
+
+    def test_late_updates(self):
+        path = self.write("mlp.onnxtxt", mlp(8))
+        values = Weights(2).random
+        for microbatches in (1, 2, 3, 4, 5):
+            samples, data = 3 * microbatches, self.folder / "data.npz"
+            write_npz(data, {"h0": ("float32", (samples, WIDTH), [values.gauss(0, 1) for _ in range(samples * WIDTH)]),
+                             "labels": ("int64", (samples,), [values.randrange(WIDTH) for _ in range(samples)])})
+            ran = []
+            for schedule in listed_schedules(late=True):
+                flags = [f"--schedule={schedule}", f"--microbatches={microbatches}"]
+                done = self.run_tool("pipec", path, "-o", self.folder / "try.plan", f"--stages={STAGES}", *flags, expect=None)
+                if done.returncode:
+                    self.assertEqual(done.returncode, 1)
+                    self.assertIn("microbatches", done.stderr)
+                    continue
+                ran.append(schedule)
+                run = self.train(self.folder / "try.plan", data)
+                self.assertEqual(len(run.losses), 3)
+                if schedule == "pipedream-2bw":
+                    self.assert_same_run(run, self.train(self.compile(path, "--stages=1", *flags), data), schedule)
+            wanted = ["pipedream"] if microbatches == 1 else ["pipedream-2bw"] if microbatches >= STAGES else []
+            self.assertEqual(ran, wanted, microbatches)
 
 
 if __name__ == "__main__":

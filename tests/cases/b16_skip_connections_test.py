@@ -37,6 +37,15 @@ class B16(Case):
                 plan = self.compile(self.path, *flags, "--microbatches=8", "--batch=16", "--cut=s0,s1,s2")
                 self.assert_same_run(self.train(plan, self.data), reference, schedule)
 
+    def test_late_updates(self):
+        """pipedream-2bw equals itself on one rank; what pipedream learns is compared in B32, here it comes to its end."""
+        cut = "--cut=s0,s1,s2"
+        two = [self.compile(self.path, "--schedule=pipedream-2bw", "--microbatches=8", "--batch=16", *flags)
+               for flags in (["--stages=1"], ["--stages=4", cut])]
+        self.assert_same_run(self.train(two[1], self.data), self.train(two[0], self.data), "pipedream-2bw")
+        run = self.train(self.compile(self.path, "--schedule=pipedream", "--stages=4", cut), self.data)
+        self.assertEqual(len(run.losses), SAMPLES)
+
     def test_inference_equals_one_rank(self):
         write_npz(self.data, {"x": self.x})
         results = []

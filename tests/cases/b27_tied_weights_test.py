@@ -35,6 +35,22 @@ class B27(Case):
                     plan = self.compile(path, *flags, *common, "--cut=h0,h1,h2")
                     self.assert_same_run(self.train(plan, data, "--clip-norm=0.5", "--lr=0.1"), reference, schedule)
 
+    def test_late_updates(self):
+        values = Weights(2).random
+        tokens = [values.randrange(VOCABULARY) for _ in range(SAMPLES * SEQUENCE)]
+        data = self.folder / "data.npz"
+        write_npz(data, {"ids": ("int64", (SAMPLES, SEQUENCE), tokens),
+                         "labels": ("int64", (SAMPLES, SEQUENCE), tokens)})
+        path = self.write("tied.onnxtxt", model())
+        for optimizer in ("sgd", "adam"):
+            common = ["--schedule=pipedream-2bw", "--microbatches=4", f"--optimizer={optimizer}"]
+            runs = [self.train(self.compile(path, *flags, *common), data, "--clip-norm=0.5", "--lr=0.1")
+                    for flags in (["--stages=1"], ["--stages=4", "--cut=h0,h1,h2"], ["--stages=2", "--cut=h1"])]
+            for run in runs[1:]:
+                self.assert_same_run(run, runs[0], optimizer)
+        error = self.compile(path, "--schedule=pipedream", "--stages=4", "--cut=h0,h1,h2", expect=1)
+        self.assertIn("cannot share parameter 'e'", error)
+
 
 if __name__ == "__main__":
     main()

@@ -158,16 +158,18 @@ class Run:
         self.losses, self.tensors, self.metrics, self.export = losses, tensors, metrics, export
 
 
-def listed_schedules():
-    """Rows of --list-schedules that train with the numbers of one rank: by name, the synchronous ones."""
+def listed_schedules(late=False):
+    """Rows of --list-schedules that train with the numbers of one rank: by name, the synchronous ones. `late`: instead
+    those whose updates are late, which train with the numbers of the same delay on one rank, or of their own (B32)."""
     done = subprocess.run([str(BIN / "pipec"), "--list-schedules", "--json"], capture_output=True, text=True, timeout=TIMEOUT,
                           check=True)
-    return {row["name"]: row for row in json.loads(done.stdout) if row["update_rule"] == "once a step"}
+    return {row["name"]: row for row in json.loads(done.stdout) 
+            if row["update_rule"] != "none" and (row["update_rule"] != "once a step") == late}
 
 
 def takes(row, ranks, virtual_stages, microbatches):
     """Whether a schedule can take such a shape, by what its row says it needs."""
-    microbatch_rules = {"any": True, ">= 2P": microbatches >= 2 * ranks,
+    microbatch_rules = {"any": True, "1": microbatches == 1, ">= P": microbatches >= ranks, ">= 2P": microbatches >= 2 * ranks,
                         "a multiple of max(1, M/P) if V > 1":
                             virtual_stages == 1 or microbatches % max(1, microbatches // ranks) == 0}
     return microbatch_rules[row["needed_microbatches"]] and row["needed_virtual_stages"] in ("any", str(virtual_stages))

@@ -41,6 +41,7 @@ TEST(CheckMemory, RefusesAtTheFirstActionThatNeedsMore) {
   std::mt19937 random(1);
   int refused = 0;
   for (const ScheduleInfo& info : AllSchedules()) {
+    if (info.late_updates) continue;  // their lists are no steps
     const Schedule schedule = *info.generate({3, info.default_virtual_stages, 6});
     ScheduleMemory memory;
     for (int s = 0; s < schedule.shape.stages(); ++s) {

@@ -25,7 +25,7 @@ TEST(Csv, EveryScheduleAndBack) {
                                        {8, 2, 32},
                                        {11, 1, 11}}) {
       const absl::StatusOr<Schedule> schedule = info.generate(shape);
-      if (!schedule.ok()) continue;
+      if (!schedule.ok() || info.late_updates) continue;  // the form has no steps
       SCOPED_TRACE(
           absl::StrCat(info.name, " ", shape.ranks, " ", shape.virtual_stages, " ", shape.microbatches));
       const absl::StatusOr<Schedule> read = FromCsv(ToCsv(*schedule), info.name);
@@ -52,6 +52,7 @@ TEST(Csv, EveryScheduleAndBack) {
 TEST(Csv, WithMessages) {
   for (const ScheduleInfo& info : AllSchedules()) {
     const ScheduleShape shape{3, info.default_virtual_stages, 6};
+    if (info.late_updates) continue;
     const Schedule compute = *info.generate(shape);
     const int S = shape.stages();
     const Schedule schedule =

@@ -2,6 +2,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/schedule/rounds.h"
 #include "compiler/schedule/schedule.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -27,6 +28,11 @@ std::vector<StageTimes> RandomTimes(int stages, std::mt19937& random) {
   return times;
 }
 
+// A schedule without flush over some steps; any other as it is.
+Schedule Whole(const Schedule& schedule) {
+  return schedule.asynchronous() ? Unroll(schedule, 4).schedule : schedule;
+}
+
 TEST(AddMessages, EveryListCompletesWhenSendsBlock) {
   std::mt19937 random(1);
   int cases = 0;
@@ -45,9 +51,10 @@ TEST(AddMessages, EveryListCompletesWhenSendsBlock) {
           auto schedule = AddMessages(*compute, links, times);
           ASSERT_TRUE(schedule.ok()) << schedule.status();
           ASSERT_TRUE(CheckSchedule(*schedule, links).ok()) << CheckSchedule(*schedule, links);
-          const RendezvousResult result = RunRendezvous(*schedule, links);
+          const Schedule all = Whole(*schedule);
+          const RendezvousResult result = RunRendezvous(all, links);
           ASSERT_TRUE(result.completes);
-          EXPECT_EQ(ToCsv(*schedule), ToCsv(*compute));
+          EXPECT_EQ(ToCsv(all), ToCsv(Whole(*compute)));
           ++cases;
         }
       }
@@ -86,6 +93,7 @@ TEST(AddMessages, AReceiveIsPostedBeforeItsMessageGoesOnTheWire) {
     if (info.forward_only) continue;
     for (int round = 0; round < 10; ++round) {
       auto compute = info.generate({4, info.default_virtual_stages, 12});
+      if (info.late_updates) continue;  // rounds are placed by unit times
       ASSERT_TRUE(compute.ok()) << info.name << compute.status();
       const int S = compute->shape.stages();
       const auto times = RandomTimes(S, random);
