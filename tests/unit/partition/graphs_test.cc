@@ -192,6 +192,96 @@ TEST(SolvePartition, StagesThatShareADevice) {
   EXPECT_GT(best_found, solved * 9 / 10);
 }
 
+// Layers of up to 5 items, each used by some of the next: more ideals than can be looked at.
+PartitionProblem Wide(std::mt19937& random, int layers) {
+  auto pick = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  PartitionProblem problem;
+  problem.stages = 6;
+  int previous = 0;  // the first item of the layer before
+  for (int layer = 0; layer < layers; ++layer) {
+    const int first = problem.items.size(), width = pick(1, 5);
+    for (int k = 0; k < width; ++k) problem.items.push_back({pick(1, 100) * 0.1, 0, 0, false});
+    for (int user = first; layer > 0 && user < first + width; ++user) {
+      for (int made = previous; made < first; ++made) {
+        if (pick(0, 2) == 0) problem.tensors.push_back({made, {user}, pick(1, 80) * 0.1});
+      }
+    }
+    previous = first;
+  }
+  return problem;
+}
+
+// The items in an order drawn at random, each after what it needs.
+PartitionProblem Shuffled(const PartitionProblem& problem, std::mt19937& random) {
+  const int n = problem.items.size();
+  std::vector<int> missing(n, 0), place(n), free;
+  for (const PartitionTensor& tensor : problem.tensors) ++missing[tensor.consumers[0]];
+  for (int i = 0; i < n; ++i) {
+    if (missing[i] == 0) free.push_back(i);
+  }
+  PartitionProblem shuffled;
+  shuffled.stages = problem.stages;
+  while (!free.empty()) {
+    std::swap(free[random() % free.size()], free.back());
+    const int item = free.back();
+    free.pop_back();
+    place[item] = shuffled.items.size();
+    shuffled.items.push_back(problem.items[item]);
+    for (const PartitionTensor& tensor : problem.tensors) {
+      if (tensor.producer == item && --missing[tensor.consumers[0]] == 0) free.push_back(tensor.consumers[0]);
+    }
+  }
+  for (const PartitionTensor& tensor : problem.tensors)
+    shuffled.tensors.push_back({place[tensor.producer], {place[tensor.consumers[0]]}, tensor.seconds});
+  return shuffled;
+}
+
+TEST(SolvePartition, SearchIsNoWorseThanTheBestOfAThousandOrders) {
+  std::mt19937 random(24);
+  for (int round = 0; round < 3; ++round) {
+    SCOPED_TRACE(round);
+    const PartitionProblem problem = Wide(random, 25);
+    double best_of_orders = kInfinity;
+    for (int k = 0; k < 1000; ++k)
+      best_of_orders = std::min(best_of_orders, SolveFixedOrder(Shuffled(problem, random))->bottleneck);
+    PartitionEffort effort;
+    effort.ideals = 0;
+    effort.search = 10'000'000;
+    const auto found = SolvePartition(problem, effort);
+    ASSERT_TRUE(found.ok());
+    EXPECT_EQ(CheckPartition(problem, *found), absl::OkStatus());
+    EXPECT_LE(found->bottleneck, best_of_orders + 1e-9);
+    const auto again = SolvePartition(problem, effort);
+    EXPECT_EQ(again->stage_of, found->stage_of) << "the same each time";
+  }
+}
+
+// Where the exact solver may not be asked, the search finds its optimum nearly always, and never fails to fit.
+TEST(SolvePartition, SearchFindsWhatTheExactSolverFinds) {
+  std::mt19937 random(25);
+  int solved = 0, best_found = 0;
+  for (int round = 0; round < 300; ++round) {
+    PartitionProblem problem = RandomGraph(random, false);
+    if (round % 4 == 0) problem.microbatches = 1 + round % 7;
+    if (problem.stages > MaxStages(problem)) continue;
+    SCOPED_TRACE(round);
+    const auto exact = SolvePartition(problem);
+    PartitionEffort effort;
+    effort.ideals = 0;
+    effort.search = 500'000;
+    const auto found = SolvePartition(problem, effort);
+    if (!found.ok()) continue;
+    ASSERT_TRUE(exact.ok());
+    ++solved;
+    EXPECT_EQ(CheckPartition(problem, *found), absl::OkStatus());
+    const double least = StepTime(problem, exact->stage_of), time = StepTime(problem, found->stage_of);
+    EXPECT_GE(time, least - 1e-9);
+    best_found += time < least + 1e-9;
+  }
+  EXPECT_GT(solved, 150);
+  EXPECT_GT(best_found, solved * 95 / 100);
+}
+
 // Two chains side by side, joined at the end: in the order of the items they alternate, the best cut takes one
 // chain after the other.
 TEST(SolvePartition, LeavesTheOrderOfTheItems) {
