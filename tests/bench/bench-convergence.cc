@@ -1,7 +1,7 @@
 // What late updates cost: the samples' models on four ranks, with as many samples, batches and seeds alike, trained
 // synchronously, with pipedream and with pipedream-2bw, with and without the learning rate scaled by delay. Loss and
 // accuracy on data that they never saw, medians of three seeds. A text model that shares its embedding with its head
-// cannot be trained by pipedream, and says so.
+// (gpt) cannot be trained by pipedream, which says so.
 //   bench-convergence [--seeds=N]
 #include <cstdio>
 #include <cstdlib>
@@ -51,6 +51,10 @@ std::vector<Task> Tasks(const ScratchFolder& folder) {
        images + Words{"--epochs=5", "--lr=3e-3", "--lr-schedule=cosine"}},
       {"gpt",
        {"gpt", "--layers=4", "--hidden=64", "--heads=4", "--sequence=32", "--vocabulary=75"},
+       {"text", novel, "-o", folder / "train.bin", "--eval=" + folder / "eval.bin"},
+       text + Words{"--steps=400", "--lr=3e-3", "--lr-schedule=one-cycle"}},
+      {"llama",
+       {"llama", "--layers=4", "--hidden=64", "--heads=4", "--sequence=32", "--vocabulary=75"},
        {"text", novel, "-o", folder / "train.bin", "--eval=" + folder / "eval.bin"},
        text + Words{"--steps=400", "--lr=3e-3", "--lr-schedule=one-cycle"}},
   };
