@@ -4,9 +4,9 @@
 //
 // A backward or update node lives with its forward node (Node::origin). The slowest stage, its messages
 // counted, is as fast as possible under the memory limit (compiler/partition), whatever the order of the nodes
-// was; `--cut` decides instead if given, in that order. Stages that do not fit otherwise are marked for
-// recompute. Nodes are then put in the order of their stages. No arithmetic changes here or later: numbers do
-// not depend on the cut.
+// was; `--cut` decides instead if given, in that order. What does not fit otherwise is to
+// run again for the backward pass (recompute_stages.h). Nodes are then put in the order of their stages. No
+// arithmetic changes here or later: numbers do not depend on the cut.
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -115,6 +115,7 @@ absl::StatusOr<PartitionSolution> Solve(const PartitionProblem& problem) {
 
 PartitionProblem WithoutLimit(PartitionProblem problem) {
   problem.memory_limit = kUnlimited;
+  problem.memory_limits.clear();
   return problem;
 }
 
@@ -206,42 +207,52 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
   problem.in_flight = options.cut_for_one_in_flight ? std::vector<int>(stages, 1) : InFlight(schedule, KeptFrom::kForward);
   problem.rank_of_stage = schedule.rank_of_stage;
   const int64_t limit = options.cluster.memory_limit > 0 ? options.cluster.memory_limit : kUnlimited;
-  if (options.cut.empty()) problem.memory_limit = limit;
-  const PartitionProblem recomputed = RecomputedEverywhere(problem, items.times, schedule);
-  absl::StatusOr<PartitionSolution> solution =
-      Solve(options.recompute == Recompute::kAll ? recomputed : problem);
-  if (options.recompute == Recompute::kAuto &&
-      solution.status().code() == absl::StatusCode::kResourceExhausted)
-    solution = Solve(recomputed);
-  std::vector<int> stage_of;
+  std::vector<int64_t> limits(options.ranks, limit);
+  for (size_t r = 0; r < options.held_back.size(); ++r) limits[r] = std::max<int64_t>(limit - options.held_back[r], 1);
   if (options.cut.empty()) {
-    if (!solution.ok()) {
-      const absl::Status refusal = Explain(solution.status(), options, virtual_stages);
-      return options.recompute == Recompute::kNone ? WithPlace(refusal, problem, KeptFrom::kForward, schedule)
-                                                   : WithPlace(refusal, recomputed, KeptFrom::kBackward, schedule);
-    }
-    stage_of = solution->stage_of;
-  } else {
+    problem.memory_limit = limit;
+    if (!options.held_back.empty()) problem.memory_limits = limits;
+  }
+  const PartitionProblem recomputed = RecomputedEverywhere(problem, items.times, schedule);
+  const RecomputePlanner planner(module, items, schedule, options.cluster.device);
+  const Recompute recompute = module.mode == Mode::kTrain ? options.recompute : Recompute::kNone;
+  // The bound is that of doing without memory limit and without running anything again.
+  absl::StatusOr<PartitionSolution> solution = Solve(WithoutLimit(problem));
+  std::vector<int> stage_of;
+  RecomputePlan plan{std::vector<std::vector<RecomputedSegment>>(stages)};
+  if (!options.cut.empty()) {
     ASSIGN_OR_RETURN(stage_of, CutAt(module, items, options, stages));
+    if (recompute == Recompute::kAll) plan = planner.Everything(stage_of);
+    if (recompute == Recompute::kAuto && !FitsMemory(problem, stage_of, limits)) plan = planner.ToFit(stage_of, limits);
+  } else if (recompute == Recompute::kAuto && solution.ok() && !FitsMemory(problem, solution->stage_of, limits)) {
+    absl::StatusOr<CutAndRecompute> chosen = SolveWithRecompute(problem, planner, items.times, schedule, limits, Solve);
+    if (!chosen.ok()) {
+      return WithPlace(Explain(chosen.status(), options, virtual_stages), recomputed, KeptFrom::kBackward, schedule);
+    }
+    stage_of = std::move(chosen->stage_of);
+    plan = std::move(chosen->plan);
+  } else {
+    const bool all = recompute == Recompute::kAll;
+    absl::StatusOr<PartitionSolution> limited = solution;
+    if (all || (solution.ok() && !FitsMemory(problem, solution->stage_of, limits)))
+      limited = Solve(all ? recomputed : problem);
+    if (!limited.ok()) {
+      return WithPlace(Explain(limited.status(), options, virtual_stages), all ? recomputed : problem,
+                       all ? KeptFrom::kBackward : KeptFrom::kForward, schedule);
+    }
+    stage_of = limited->stage_of;
+    if (all) plan = planner.Everything(stage_of);
   }
   if (solution.ok() && stages > 1) {
     std::string comparison = options.cut.empty() ? CompareEqualCut(problem, stage_of)
                                                  : CompareOwnCut(problem, stage_of, solution->stage_of);
     if (!comparison.empty()) module.notes.push_back(std::move(comparison));
   }
-  std::vector<bool> recompute(stages, options.recompute == Recompute::kAll);
-  if (options.recompute == Recompute::kAuto)
-    recompute = StagesThatMustRecompute(problem, recomputed, stage_of, limit);
-
-  // What is run again takes time, but how much is known later: the bound is that of doing without.
-  if (solution.ok() && absl::c_linear_search(recompute, true))
-    solution = Solve(WithoutLimit(problem));
   module.partition_bound = solution.ok() ? solution->lower_bound : 0;
   module.stages.resize(stages);
   for (int s = 0; s < stages; ++s) {
     module.stages[s].rank = problem.rank_of_stage[s];
-    module.stages[s].in_flight = problem.in_flight[s];
-    module.stages[s].recompute = module.mode == Mode::kTrain && recompute[s];
+    module.stages[s].recomputed = std::move(plan.recomputed[s]);
   }
   AssignStages(module, items, stage_of, TimesBesideNodes(schedule, ActionSeconds(options.cluster.device)));
   SortByStage(module.graph, stages);

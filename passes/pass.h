@@ -12,7 +12,7 @@
 
 namespace pipec {
 
-// Which stages run their forward nodes again for the backward pass: those that do not fit their memory otherwise, if auto.
+// What runs again for the backward pass: all forward nodes, or as few as memory asks for, if auto.
 enum class Recompute : uint8_t { kNone, kAll, kAuto };
 
 // --lora: weights whose name the expression finds learn as a product of this rank.
@@ -44,6 +44,7 @@ struct CompileOptions {
   std::string freeze_regex;
   std::vector<LoraTarget> lora;
   Recompute recompute = Recompute::kAuto;
+  std::vector<int64_t> held_back;  // by rank, bytes of the memory limit that the cut has to leave free; empty: 0
   Cluster cluster;               // devices, memory limits, links
   std::vector<std::string> cut;  // names of values to cut at; empty: the partitioner decides
   uint64_t seed = 0;

@@ -35,6 +35,7 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
 absl::StatusOr<bool> ReplicateUpdate(Module& module, const PassContext& context);
 absl::StatusOr<bool> InsertMessages(Module& module, const PassContext& context);
 absl::StatusOr<bool> RecomputeForward(Module& module, const PassContext& context);
+absl::StatusOr<bool> OrderNodes(Module& module, const PassContext& context);
 
 // To scheduled, to planned.
 absl::StatusOr<bool> OrderActions(Module& module, const PassContext& context);

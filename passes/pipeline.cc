@@ -52,7 +52,9 @@ constexpr PassInfo kPasses[] = {
      "after stages are known: who owns a parameter; before messages, which carry its accumulators and norms"},
     {"insert-messages", InsertMessages, kModel, kStaged, false, "completes level staged"},
     {"recompute-forward", RecomputeForward, kStaged, kStaged, true,
-     "after messages, which say what a stage keeps anyway; the last change of the graph"},
+     "after messages, which say what a stage keeps anyway; the last change of what is computed"},
+    {"order-nodes", OrderNodes, kStaged, kStaged, false,
+     "after recompute-forward, whose copies are ordered too; before the actions and the memory that this order is for"},
     {"order-actions", OrderActions, kStaged, kScheduled, false, "needs the messages and the modelled times of the stages"},
     {"plan-memory", PlanMemory, kScheduled, kPlanned, false, "needs the order of the actions: how long a buffer lives"},
 };

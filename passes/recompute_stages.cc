@@ -2,25 +2,59 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "compiler/cost/node_cost.h"
+#include "compiler/memory/recompute_choice.h"
+#include "compiler/memory/segments.h"
+#include "compiler/ops/op_info.h"
+#include "compiler/partition/solve.h"
+#include "passes/stage_forward.h"
 
 #include "compiler/schedule/rounds.h"
 
 namespace pipec {
 namespace {
 
-// By stage, as the partitioner counts them.
-std::vector<int64_t> StageBytes(const PartitionProblem& problem, const std::vector<int>& stage_of) {
-  std::vector<int64_t> bytes(problem.stages, 0);
-  for (size_t i = 0; i < problem.items.size(); ++i) {
-    const int s = stage_of[i];
-    bytes[s] += problem.items[i].parameter_bytes + problem.in_flight[s] * problem.items[i].activation_bytes;
-  }
+// Flops for each element of a result from which a node is a product, whose result is worth keeping.
+constexpr double kProductFlops = 16;
+
+// Bytes that stay, by rank: parameters and what belongs to them.
+std::vector<int64_t> StaticBytes(const PartitionProblem& problem, const std::vector<int>& stage_of) {
+  std::vector<int64_t> bytes(problem.stages, 0);  // there are no more ranks than stages
+  const auto rank_of = [&](int item) { return problem.rank_of_stage[stage_of[item]]; };
+  for (int i = 0; i < static_cast<int>(stage_of.size()); ++i)
+    bytes[rank_of(i)] += problem.items[i].parameter_bytes;
   for (const PartitionShared& shared : problem.shared) {
-    std::vector<bool> holds(problem.stages, false);
-    for (const int item : shared.items) holds[stage_of[item]] = true;
-    for (int s = 0; s < problem.stages; ++s) bytes[s] += holds[s] ? shared.bytes : 0;
+    std::vector<int> stages;
+    for (const int item : shared.items) stages.push_back(stage_of[item]);
+    std::sort(stages.begin(), stages.end());
+    stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+    for (const int stage : stages) bytes[problem.rank_of_stage[stage]] += shared.bytes;
   }
   return bytes;
+}
+
+bool IsProduct(const Node& node) {
+  int64_t elements = 0;
+  for (const Value* output : node.outputs()) elements += output ? output->type.elements() : 0;
+  return CostOf(node).flops >= kProductFlops * static_cast<double>(elements);
+}
+
+bool IsUsedBackward(const Value& value) {
+  return std::any_of(value.uses().begin(), value.uses().end(), [](const Use& use) {
+    if (use.node->kind == Kind::kI || use.node->kind == Kind::kW) return true;
+    return use.node->kind == Kind::kF && AliasOf(*use.node) == Alias::kView &&
+           IsUsedBackward(*use.node->output(0));
+  });
+}
+
+int64_t MadeBytes(const Node& node) {
+  int64_t bytes = 0;
+  for (const Value* output : node.outputs()) bytes += output ? output->type.bytes() : 0;
+  return AliasOf(node) == Alias::kView ? 0 : bytes;
 }
 
 }  // namespace
@@ -60,27 +94,175 @@ PartitionProblem RecomputedEverywhere(const PartitionProblem& problem, const std
   return recomputed;
 }
 
-std::vector<bool> StagesThatMustRecompute(const PartitionProblem& problem, const PartitionProblem& recomputed,
-                                          const std::vector<int>& stage_of, int64_t memory_limit) {
-  const int stages = problem.stages;
-  const std::vector<int64_t> kept = StageBytes(problem, stage_of),
-                             least = StageBytes(recomputed, stage_of);
-  std::vector<int64_t> rank_bytes(stages, 0);  // there are no more ranks than stages
-  std::vector<int> by_saving(stages);
+// What can be done with a segment: option 0 keeps it.
+struct RecomputePlanner::Segment {
+  RecomputeUnit unit;
+  std::vector<RecomputedSegment> ways;  // of the options from 1 on
+};
+
+RecomputePlanner::RecomputePlanner(const Module& module, const StageItems& items, const Schedule& schedule,
+                                   const DeviceProfile& device)
+    : module_(module), items_(items), schedule_(schedule), device_(device) {}
+
+std::vector<std::vector<RecomputePlanner::Segment>> RecomputePlanner::Describe(
+    const std::vector<int>& stage_of) const {
+  const int stages = static_cast<int>(schedule_.rank_of_stage.size());
+  std::vector<std::vector<Node*>> forward(stages), backward(stages);
+  for (Node* node : module_.graph.Nodes()) {
+    const int item = items_.item_of[node->index];
+    if (item >= 0) (node->kind == Kind::kF ? forward : backward)[stage_of[item]].push_back(node);
+  }
+  const std::vector<int> in_flight = InFlight(schedule_, KeptFrom::kForward),
+                         remade_in_flight = InFlight(schedule_, KeptFrom::kBackward);
+  std::vector<std::vector<Segment>> result(stages);
   for (int s = 0; s < stages; ++s) {
-    by_saving[s] = s;
-    rank_bytes[problem.rank_of_stage[s]] += kept[s];
+    const StageForward stage(std::move(forward[s]), std::move(backward[s]));
+    std::vector<int> ends = CutSegments(stage.Segments(in_flight[s]));
+    for (int& end : ends) ++end;
+    ends.push_back(static_cast<int>(stage.nodes().size()));
+    int begin = 0;
+    for (const int end : ends) {
+      Segment& segment = result[s].emplace_back();
+      const RecomputedSegment nodes{{stage.nodes().begin() + begin, stage.nodes().begin() + end}, {}};
+      int64_t kept_bytes = 0, crossing_bytes = 0, products_bytes = 0;
+      RecomputedSegment but_products = nodes;
+      std::vector<char> none(stage.nodes().size(), 0), products = none;
+      for (int k = begin; k < end; ++k) {
+        Node* node = stage.nodes()[k];
+        if (AliasOf(*node) == Alias::kView) continue;
+        if (IsProduct(*node)) products[k] = 1, but_products.kept.push_back(node);
+        for (const Value* output : node->outputs()) {
+          if (!output) continue;
+          const bool crosses = stage.LastPlace(*output, k) >= end;
+          if (crosses || IsUsedBackward(*output)) kept_bytes += output->type.bytes();
+          if (crosses) crossing_bytes += output->type.bytes();
+          if (crosses || products[k]) products_bytes += output->type.bytes();
+        }
+      }
+      segment.unit.push_back({0, in_flight[s] * kept_bytes, 0});
+      const auto add = [&](const RecomputedSegment& way, const std::vector<char>& kept, int64_t bytes) {
+        RecomputeOption option{0, in_flight[s] * bytes, 0};
+        for (const int place : stage.ToRunAgain(begin, end, kept)) {
+          option.seconds += NodeSeconds(*stage.nodes()[place], device_);
+          option.remade += MadeBytes(*stage.nodes()[place]);
+        }
+        if (option.remade == 0) return;
+        // From I to W several microbatches may be under way, each with its own.
+        if (remade_in_flight[s] > 1) option.bytes += std::exchange(option.remade, 0) * remade_in_flight[s];
+        segment.unit.push_back(option);
+        segment.ways.push_back(way);
+      };
+      add(but_products, products, products_bytes);
+      add(nodes, none, crossing_bytes);
+      begin = end;
+    }
   }
-  auto saved = [&](int s) { return kept[s] - least[s]; };
-  std::stable_sort(by_saving.begin(), by_saving.end(), [&](int a, int b) { return saved(a) > saved(b); });
-  std::vector<bool> must(stages, false);
-  for (const int s : by_saving) {
-    int64_t& now = rank_bytes[problem.rank_of_stage[s]];
-    if (now <= memory_limit || saved(s) <= 0) continue;
-    must[s] = true;
-    now -= saved(s);
+  return result;
+}
+
+RecomputePlan RecomputePlanner::Everything(const std::vector<int>& stage_of) const {
+  RecomputePlan plan;
+  for (const std::vector<Segment>& stage : Describe(stage_of)) {
+    plan.recomputed.emplace_back();
+    plan.seconds.push_back(0);
+    for (const Segment& segment : stage) {
+      if (segment.ways.empty()) continue;
+      plan.recomputed.back().push_back(segment.ways.back());
+      plan.seconds.back() += segment.unit.back().seconds;
+    }
   }
-  return must;
+  return plan;
+}
+
+RecomputePlan RecomputePlanner::ToFit(const std::vector<int>& stage_of,
+                                      const std::vector<int64_t>& limits) const {
+  const std::vector<std::vector<Segment>> segments = Describe(stage_of);
+  const int stages = static_cast<int>(segments.size());
+  const std::vector<int64_t> fixed = StaticBytes(items_.problem, stage_of);
+  RecomputePlan plan{std::vector<std::vector<RecomputedSegment>>(stages), std::vector<double>(stages, 0),
+                     true};
+  for (int rank = 0; rank < static_cast<int>(limits.size()); ++rank) {
+    std::vector<std::pair<int, const Segment*>> of_rank;  // with their stage
+    std::vector<RecomputeUnit> units;
+    for (int s = 0; s < stages; ++s) {
+      if (schedule_.rank_of_stage[s] != rank) continue;
+      for (const Segment& segment : segments[s]) {
+        of_rank.push_back({s, &segment});
+        units.push_back(segment.unit);
+      }
+    }
+    std::optional<std::vector<int>> choice = ChooseRecompute(units, limits[rank] - fixed[rank]);
+    if (!choice) {
+      plan.fits = false;
+      choice.emplace();
+      for (const RecomputeUnit& unit : units) choice->push_back(static_cast<int>(unit.size()) - 1);
+    }
+    for (size_t u = 0; u < units.size(); ++u) {
+      const auto& [stage, segment] = of_rank[u];
+      const int option = (*choice)[u];
+      if (option == 0) continue;
+      plan.recomputed[stage].push_back(segment->ways[option - 1]);
+      plan.seconds[stage] += units[u][option].seconds;
+    }
+  }
+  return plan;
+}
+
+bool FitsMemory(const PartitionProblem& problem, const std::vector<int>& stage_of,
+                const std::vector<int64_t>& limits) {
+  std::vector<int64_t> bytes = StaticBytes(problem, stage_of);
+  for (size_t i = 0; i < stage_of.size(); ++i) {
+    const int stage = stage_of[i];
+    bytes[problem.rank_of_stage[stage]] += problem.in_flight[stage] * problem.items[i].activation_bytes;
+  }
+  for (size_t r = 0; r < limits.size(); ++r) {
+    if (bytes[r] > limits[r]) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<CutAndRecompute> SolveWithRecompute(
+    const PartitionProblem& problem, const RecomputePlanner& planner, const std::vector<StageTimes>& times,
+    const Schedule& schedule, const std::vector<int64_t>& limits,
+    absl::FunctionRef<absl::StatusOr<PartitionSolution>(const PartitionProblem&)> solve) {
+  // Everywhere by the same share; the last is the optimistic one of recomputing everything.
+  std::vector<PartitionProblem> amounts;
+  PartitionProblem free = problem;
+  free.memory_limit = std::numeric_limits<int64_t>::max();
+  free.memory_limits.clear();
+  amounts.push_back(std::move(free));
+  for (const double share : {0.0, 0.25, 0.5, 0.75}) {
+    PartitionProblem& partly = amounts.emplace_back(problem);
+    for (size_t k = 0; k < times.size(); ++k) {
+      partly.items[k].seconds += share * times[k].f;
+      partly.items[k].activation_bytes = static_cast<int64_t>((1 - share) * partly.items[k].activation_bytes);
+    }
+  }
+  amounts.push_back(RecomputedEverywhere(problem, times, schedule));
+
+  std::optional<CutAndRecompute> best;
+  double best_time = 0;
+  absl::Status status;
+  for (const PartitionProblem& amount : amounts) {
+    absl::StatusOr<PartitionSolution> solution = solve(amount);
+    status = solution.status();
+    if (!solution.ok()) continue;
+    CutAndRecompute candidate{std::move(solution->stage_of), {}};
+    candidate.plan = planner.ToFit(candidate.stage_of, limits);
+    PartitionProblem with_time = problem;
+    std::vector<char> counted(problem.stages, 0);
+    for (size_t i = 0; i < times.size(); ++i) {
+      const int stage = candidate.stage_of[i];
+      if (!std::exchange(counted[stage], 1)) with_time.items[i].seconds += candidate.plan.seconds[stage];
+    }
+    const double time = StepTime(with_time, candidate.stage_of);
+    // If nothing fits: the last, which recomputes most.
+    const bool better = !best || (candidate.plan.fits && (!best->plan.fits || time < best_time)) ||
+                        (!candidate.plan.fits && !best->plan.fits);
+    if (better) best = std::move(candidate), best_time = time;
+  }
+  if (!status.ok() && !(best && best->plan.fits)) return status;
+  return *std::move(best);
 }
 
 }  // namespace pipec

@@ -1,10 +1,17 @@
-// Which stages run their forward nodes again in front of their backward nodes, instead of keeping activations.
+// Which forward nodes run again in front of their backward nodes, instead of their results being kept, so that the stages
+// fit the devices' memory.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "compiler/cost/cluster.h"
+#include "compiler/ir/module.h"
 #include "compiler/partition/problem.h"
 #include "compiler/schedule/schedule.h"
+#include "passes/stage_items.h"
 
 namespace pipec {
 
@@ -16,15 +23,54 @@ enum class KeptFrom : uint8_t { kForward, kBackward };
 std::vector<int> InFlight(const Schedule& schedule, KeptFrom from);
 
 // The problem if all stages recompute: each forward node runs twice, and of its activations only a share is kept. What
-// share depends on the cut and on where recompute-forward keeps values; of k equal nodes in a row 2 / sqrt(k) stay,
-// which is taken here for all. The planned memory is judged in the end.
+// share depends on the cut and on where values are kept; of k equal nodes in a row 2 / sqrt(k) stay, which is taken here
+// for all. The planned memory is judged in the end.
 PartitionProblem RecomputedEverywhere(const PartitionProblem& problem, const std::vector<StageTimes>& times,
                                       const Schedule& schedule);
 
-// The stages of a cut that have to recompute so that every rank fits `memory_limit` bytes, as the partitioner counts
-// them: on each rank that does not fit, those that save most first, until it does or all do. `stage_of` is by
-// item; `recomputed` is RecomputedEverywhere of `problem`.
-std::vector<bool> StagesThatMustRecompute(const PartitionProblem& problem, const PartitionProblem& recomputed,
-                                          const std::vector<int>& stage_of, int64_t memory_limit);
+struct RecomputePlan {
+  std::vector<std::vector<RecomputedSegment>> recomputed;  // by stage
+  std::vector<double> seconds;                             // by stage: of what runs again, a microbatch
+  bool fits = false;                                       // every rank, as its bytes are counted here
+};
+
+// Chooses for a cut, given by item. A stage's forward nodes are cut into segments (compiler/memory/segments.h), and each
+// segment is kept, run again, or run again but for its products, which take most of the time. On each rank those choices
+// that take least time such that parameters, activations of all microbatches in flight and the largest segment that runs
+// again are within `limits` (bytes by rank); where nothing fits, and with no limits, everything runs again.
+class RecomputePlanner {
+ public:
+  // All must outlive the planner.
+  RecomputePlanner(const Module& module, const StageItems& items, const Schedule& schedule,
+                   const DeviceProfile& device);
+
+  RecomputePlan Everything(const std::vector<int>& stage_of) const;
+  RecomputePlan ToFit(const std::vector<int>& stage_of, const std::vector<int64_t>& limits) const;
+
+ private:
+  struct Segment;
+  std::vector<std::vector<Segment>> Describe(const std::vector<int>& stage_of) const;
+
+  const Module& module_;
+  const StageItems& items_;
+  const Schedule& schedule_;
+  const DeviceProfile& device_;
+};
+
+// Whether a cut fits with nothing recomputed, as the partitioner counts bytes.
+bool FitsMemory(const PartitionProblem& problem, const std::vector<int>& stage_of,
+                const std::vector<int64_t>& limits);
+
+// The fastest cut and what it recomputes, among cuts for several amounts of recomputing: all problems solved are
+// `problem` under its limits with some of the forward time added and some of the activations taken away. Errors:
+// those of `solve`, if no cut fits even with everything recomputed.
+struct CutAndRecompute {
+  std::vector<int> stage_of;
+  RecomputePlan plan;
+};
+absl::StatusOr<CutAndRecompute> SolveWithRecompute(
+    const PartitionProblem& problem, const RecomputePlanner& planner, const std::vector<StageTimes>& times,
+    const Schedule& schedule, const std::vector<int64_t>& limits,
+    absl::FunctionRef<absl::StatusOr<PartitionSolution>(const PartitionProblem&)> solve);
 
 }  // namespace pipec

@@ -226,9 +226,12 @@ absl::Status CompileFlags::ReadProfile() {
   return absl::Status(status.code(), absl::StrCat("--profile=", profile_, ": ", status.message()));
 }
 
-bool CompileFlags::RecomputeEverywhere() {
-  if (context_.options.mode != Mode::kTrain || recompute_ != "auto") return false;
-  recompute_ = "all";
+bool CompileFlags::TakeLess(const std::vector<int64_t>& bytes_by_rank) {
+  CompileOptions& options = context_.options;
+  if (options.mode != Mode::kTrain || recompute_ != "auto") return false;
+  if (bytes_by_rank.empty()) recompute_ = "all";
+  options.held_back.resize(bytes_by_rank.size(), 0);
+  for (size_t r = 0; r < bytes_by_rank.size(); ++r) options.held_back[r] += bytes_by_rank[r];
   notes_.clear();
   return true;
 }

@@ -10,8 +10,10 @@
 
 namespace pipec {
 
-// Imports the model and lowers it, RunPipeline or one that prints on the way. Which stages recompute is chosen before memory
-// is laid out, by an estimate: where that was too low, a second try recomputes all of them.
+// Imports the model and lowers it, RunPipeline or one that prints on the way. What runs again for the backward pass is chosen
+// at the cut, by bytes counted before memory is laid out: if --recompute is left open and a rank then needs more than its
+// limit, what it lacks is left free at the next cut, a few times, and in the end everything runs again. Errors: the last
+// ones of Import and `lower`.
 absl::StatusOr<std::unique_ptr<Module>> CompileModule(CompileFlags& flags,
                                                       absl::FunctionRef<absl::Status(Module&)> lower);
 absl::StatusOr<std::unique_ptr<Module>> CompileModule(CompileFlags& flags);

@@ -68,14 +68,19 @@ struct Message {
   int to_stage = 0;
 };
 
+// Forward nodes of a stage that run again, in their order and as a whole, in front of the first of their backward nodes
+// that needs it; the results of `kept` among them stay instead.
+struct RecomputedSegment {
+  std::vector<Node*> nodes;
+  std::vector<Node*> kept;
+};
+
 struct Stage {
   int rank = 0;
   // Modelled seconds per microbatch and how they were made.
   StageTimes times;
-  // Microbatches between F and the end of their backward pass, at most.
-  int in_flight = 1;
-  // Forward nodes run again for the backward pass instead of being kept.
-  bool recompute = false;
+  // What runs again for the backward pass instead of being kept.
+  std::vector<RecomputedSegment> recomputed;
 };
 
 enum class BufferKind : uint8_t {

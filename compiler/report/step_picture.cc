@@ -12,7 +12,7 @@ StepPicture ModelledStep(const Module& module) {
   picture.shape = module.schedule.shape;
   for (const Stage& stage : module.stages) {
     picture.rank_of_stage.push_back(stage.rank);
-    picture.recomputing_stages += stage.recompute;
+    picture.recomputing_stages += !stage.recomputed.empty();
   }
   picture.step_seconds = module.simulation.step_seconds;
   picture.bubble_ratio = module.simulation.bubble_ratio;

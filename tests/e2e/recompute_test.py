@@ -45,6 +45,17 @@ class RecomputeForward(Case):
                         plan = self.compile(model, f"--stages={stages}", f"--schedule={schedule}", "--recompute=all", *COMMON)
                         self.assert_same_run(self.train(plan, data, *flags), reference, f"{kind} {schedule} P={stages}")
 
+    def test_the_same_numbers_where_some_of_it_runs_again(self):
+        for kind in MODELS:
+            model, data = self.model(kind), self.data(kind)
+            reference = self.train(self.compile(model, "--stages=1", "--recompute=none", *COMMON), data, "--lr=0.01")
+            for schedule, stages in (("gpipe", 1), ("1f1b", 2), ("zb-v", 2)):
+                flags = [f"--schedule={schedule}", f"--stages={stages}"]
+                kept, again = (self.report(model, *flags, f"--recompute={how}")["peak_bytes"] for how in ("none", "all"))
+                with self.subTest(model=kind, schedule=schedule, stages=stages):
+                    plan = self.compile(model, *flags, f"--memory={(kept + again) // 2}", *COMMON)
+                    self.assert_same_run(self.train(plan, data, "--lr=0.01"), reference, f"{kind} {schedule} P={stages}")
+
     def test_less_memory_more_time(self):
         for kind in MODELS:
             for stages in (1, 2):
@@ -66,9 +77,17 @@ class RecomputeForward(Case):
         between = (kept["peak_bytes"] + again["peak_bytes"]) // 2
         scarce = self.report(model, *flags, f"--memory={between}")
         self.assertLessEqual(scarce["peak_bytes"], between)
-        # What fits with everything recomputed fits.
-        for memory in range(again["peak_bytes"], kept["peak_bytes"], max(1, (kept["peak_bytes"] - again["peak_bytes"]) // 7)):
-            self.assertLessEqual(self.report(model, *flags, f"--memory={memory}")["peak_bytes"], memory)
+        # What fits with everything recomputed fits, and the more memory there is, the less is computed again.
+        step = max(1, (kept["peak_bytes"] - again["peak_bytes"]) // 7)
+        times = []
+        for memory in range(again["peak_bytes"], kept["peak_bytes"], step):
+            report = self.report(model, *flags, f"--memory={memory}")
+            self.assertLessEqual(report["peak_bytes"], memory)
+            times.append(report["step_time_s"])
+        self.assertLessEqual(max(times), 1.001 * again["step_time_s"])
+        self.assertGreater(min(times), kept["step_time_s"])
+        self.assertLess(times[-1], kept["step_time_s"] + 0.5 * (again["step_time_s"] - kept["step_time_s"]))
+        self.assertGreaterEqual(len(set(times)), 3, "some of the forward nodes, more or less of them")
         refused = self.run_tool("pipec", model, *COMMON, *flags, f"--memory={between}", "--recompute=none", "--dry-run", expect=1)
         self.assertIn("--recompute=", refused.stderr)
 
