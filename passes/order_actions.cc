@@ -10,14 +10,13 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/cost/node_cost.h"
+#include "compiler/cost/stage_links.h"
 #include "compiler/ir/once_a_step.h"
 #include "compiler/schedule/rounds.h"
 #include "compiler/schedule/schedule.h"
 #include "passes/chosen_schedule.h"
 #include "passes/passes.h"
-#include "passes/rank_programs.h"
-#include "compiler/cost/stage_links.h"
+#include "passes/simulate_update.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -43,52 +42,6 @@ void AddUpdate(const Module& module, Schedule& schedule) {
       if (once.updates[s]) actions.push_back({ActionKind::kUpdate, s});
     }
   }
-}
-
-// The end of the simulated step. A rank sums its norms when its work is done; where ranks wait for each other, all go
-// on when the last is ready and the largest message has come.
-void SimulateUpdate(Module& module, const Cluster& cluster) {
-  const int ranks = static_cast<int>(module.schedule.ranks.size());
-  double tied_message = 0, norm_message = 0;
-  for (const Message& message : module.messages) {
-    if (module.stages[message.from_stage].rank == module.stages[message.to_stage].rank) continue;
-    int64_t bytes = 0;
-    for (const Value* value : message.node->inputs()) bytes += value->type.bytes();
-    const double seconds = MessageSeconds(bytes, cluster.link);
-    if (message.kind == MessageKind::kTied) tied_message = std::max(tied_message, seconds);
-    if (message.kind == MessageKind::kNorm) norm_message = std::max(norm_message, seconds);
-  }
-  std::vector<double> now(ranks, 0);
-  for (int r = 0; r < ranks; ++r) {
-    for (const SimulatedAction& slice : module.simulation.ranks[r]) now[r] = std::max(now[r], slice.end);
-  }
-  const std::vector<RankPrograms> programs = BuildPrograms(module);
-  auto seconds_of = [&](int rank, ActionKind kind, int stage) {
-    double seconds = 0;
-    for (const Program& program : programs[rank].programs) {
-      if (program.kind != kind || (kind == ActionKind::kUpdate && program.stage != stage)) continue;
-      for (const Node* node : program.nodes) seconds += NodeSeconds(*node, cluster.device);
-    }
-    return seconds;
-  };
-  for (const auto& [kind, message] :
-       {std::pair(ActionKind::kReduceTied, tied_message), std::pair(ActionKind::kNorm, norm_message),
-        std::pair(ActionKind::kUpdate, 0.0)}) {
-    double last = 0;  // when all that wait for each other are ready
-    std::vector<int> waiting;
-    for (int r = 0; r < ranks; ++r) {
-      for (const Action& action : module.schedule.ranks[r]) {
-        if (action.kind != kind) continue;
-        const double start = now[r];
-        now[r] += seconds_of(r, kind, action.stage);
-        module.simulation.ranks[r].push_back({action, start, now[r]});
-        last = std::max(last, now[r]);
-        if (kind != ActionKind::kUpdate) waiting.push_back(r);
-      }
-    }
-    for (const int r : waiting) now[r] = module.simulation.ranks[r].back().end = last + message;
-  }
-  module.simulation.step_seconds = *std::max_element(now.begin(), now.end());
 }
 
 }  // namespace

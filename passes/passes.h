@@ -39,6 +39,7 @@ absl::StatusOr<bool> OrderNodes(Module& module, const PassContext& context);
 
 // To scheduled, to planned.
 absl::StatusOr<bool> OrderActions(Module& module, const PassContext& context);
+absl::StatusOr<bool> SplitValidation(Module& module, const PassContext& context);
 absl::StatusOr<bool> PlanMemory(Module& module, const PassContext& context);
 
 }  // namespace pipec

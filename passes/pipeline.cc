@@ -56,6 +56,8 @@ constexpr PassInfo kPasses[] = {
     {"order-nodes", OrderNodes, kStaged, kStaged, false,
      "after recompute-forward, whose copies are ordered too; before the actions and the memory that this order is for"},
     {"order-actions", OrderActions, kStaged, kScheduled, false, "needs the messages and the modelled times of the stages"},
+    {"split-validation", SplitValidation, kScheduled, kScheduled, true,
+     "needs the order of the actions and their messages; before memory is planned, which updates ahead need more of"},
     {"plan-memory", PlanMemory, kScheduled, kPlanned, false, "needs the order of the actions: how long a buffer lives"},
 };
 

@@ -7,13 +7,16 @@
 // computed once a step (once_a_step.h). Parameters, accumulators, optimizer state and
 // constants stay. All of it is one layout problem a rank (compiler/memory) over a time axis made of the
 // programs one after the other, where a B that repeats its stage's I and W shares their time: what has slots is live in
-// all of the compute part, what stays is live always, and the update reuses what the compute part had.
+// all of the compute part, what stays is live always, and the update reuses what the compute part had. Where the step
+// before is validated late, what an update reads stays until then, and what it writes has two places; if that does not
+// fit, updates wait again.
 #include <algorithm>
 #include <numeric>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/once_a_step.h"
+#include "compiler/ir/validate_at.h"
 #include "compiler/memory/layout.h"
 #include "compiler/onnx/schema/infer.h"
 #include "compiler/ops/op_info.h"
@@ -21,6 +24,7 @@
 #include "passes/passes.h"
 #include "passes/rank_programs.h"
 #include "passes/round_slots.h"
+#include "passes/simulate_update.h"
 #include "passes/slots.h"
 #include "passes/storages.h"
 #include "runtime/base/status.h"
@@ -176,6 +180,11 @@ bool Learns(const Storage& storage) {
   return parameter && updated;
 }
 
+bool IsState(const Storage& storage) {
+  return std::any_of(storage.values.begin(), storage.values.end(),
+                     [](const Value* value) { return value->kind() == ValueKind::kState; });
+}
+
 // Where steps overlap: only what one program makes and uses up has an end.
 absl::Status PlanRounds(const Module& module, int rank, const std::vector<Storage>& storages,
                         const absl::flat_hash_set<const Node*>& of_weights, RankMemory& memory) {
@@ -226,6 +235,8 @@ absl::StatusOr<RankMemory> PlanRank(const Module& module, int rank, RankPrograms
   std::vector<MemoryItem> items;  // of the buffers without slots, then of the pools of slots
   std::vector<int> item_of, with_slots;
   std::vector<SlotUser> users;
+  const bool late = !ValidateAt(module).empty();
+  std::vector<int> with_versions;
   for (const Storage& storage : storages) {
     const int k = static_cast<int>(memory.buffers.size());
     Buffer buffer{storage.named->name(), KindOf(storage, memory.programs), storage.bytes};
@@ -238,7 +249,12 @@ absl::StatusOr<RankMemory> PlanRank(const Module& module, int rank, RankPrograms
     } else {
       MemoryItem item = {0, storage.keeps ? axis.end : axis.compute_end};
       if (passing) item = Lifetime(storage, axis, once_a_step);
-      item.size = buffer.stride();
+      if (late && once_a_step && !storage.local()) item = {0, axis.end};
+      if (late && (Learns(storage) || IsState(storage))) {
+        with_versions.push_back(k);
+        buffer.slots = 2;
+      }
+      item.size = buffer.slots * buffer.stride();
       items.push_back(item);
     }
     item_of.push_back(static_cast<int>(items.size()) - 1);
@@ -257,13 +273,15 @@ absl::StatusOr<RankMemory> PlanRank(const Module& module, int rank, RankPrograms
   }
   for (const SlotPool& pool : slots.pools) items.push_back({0, axis.compute_end, pool.slots * pool.stride});
   memory.slot_classes = std::move(slots.classes);
+  if (!with_versions.empty()) {
+    for (const int k : with_versions) memory.buffers[k].slot_class = static_cast<int>(memory.slot_classes.size());
+    memory.slot_classes.push_back({.slots = 2, .rule = SlotRule::kVersion});
+  }
   RETURN_IF_ERROR(LayOut(items, item_of, memory));
   return memory;
 }
 
-}  // namespace
-
-absl::StatusOr<bool> PlanMemory(Module& module, const PassContext& context) {
+absl::Status PlanRanks(Module& module, const CompileOptions& options) {
   module.memory.clear();
   std::vector<RankPrograms> ranks = BuildPrograms(module);
   const absl::flat_hash_set<const Node*> of_weights = NodesOfWeights(module.graph);
@@ -272,7 +290,19 @@ absl::StatusOr<bool> PlanMemory(Module& module, const PassContext& context) {
     ASSIGN_OR_RETURN(RankMemory memory, PlanRank(module, r, std::move(ranks[r]), of_weights, kept));
     module.memory.push_back(std::move(memory));
   }
-  RETURN_IF_ERROR(CheckMemoryLimit(module, context.options, std::move(kept)));
+  return CheckMemoryLimit(module, options, std::move(kept));
+}
+
+}  // namespace
+
+absl::StatusOr<bool> PlanMemory(Module& module, const PassContext& context) {
+  absl::Status status = PlanRanks(module, context.options);
+  if (absl::IsResourceExhausted(status) && !ValidateAt(module).empty()) {
+    SetValidateAt(module, {});
+    SimulateUpdate(module, context.options.cluster);
+    status = PlanRanks(module, context.options);
+  }
+  if (!status.ok()) return status;
   return true;
 }
 

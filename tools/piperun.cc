@@ -53,6 +53,8 @@ void PrintJson(const RunResult& result) {
   object["first_loss"] = result.first_loss ? ordered_json(*result.first_loss) : ordered_json();
   object["last_loss"] = result.last_loss ? ordered_json(*result.last_loss) : ordered_json();
   object["skipped_steps"] = result.skipped_steps;
+  object["updates_ahead"] = result.updates_ahead;
+  object["updates_redone"] = result.updates_redone;
   object["evaluations"] = ordered_json::array();
   for (const EvaluationReport& report : result.evaluations) {
     object["evaluations"].push_back(

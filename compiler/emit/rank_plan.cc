@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/emit/attribute_proto.h"
 #include "compiler/ir/once_a_step.h"
+#include "compiler/ir/validate_at.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/status.h"
 
@@ -168,6 +169,10 @@ class Writer {
     out_.set_training(module_.mode == Mode::kTrain);
     for (const Stage& stage : module_.stages) out_.add_rank_of_stage(stage.rank);
     out_.set_arena_bytes(memory_.arena_bytes);
+    if (const std::vector<int> validate_at = ValidateAt(module_); !validate_at.empty()) {
+      out_.set_validates_late(true);
+      out_.set_validate_at(validate_at[rank_]);
+    }
     if (!module_.schedule.asynchronous()) return;
     out_.set_asynchronous(true);
     out_.set_weight_delay(module_.schedule.weight_delay[rank_]);
@@ -217,6 +222,7 @@ class Writer {
       Attributes attributes = node->attributes;
       instruction.set_eval_only(attributes.Int(kEvalOnly) != 0);
       attributes.Erase(kEvalOnly);
+      attributes.Erase(kValidateAt);
       instruction.set_once_a_step(RunsOnceAStep(memory_, *node));
       if (device_) instruction.set_modelled_seconds(NodeSeconds(*node, *device_));
       AddAttributes(attributes, instruction);

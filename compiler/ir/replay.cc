@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/once_a_step.h"
+#include "compiler/ir/validate_at.h"
 #include "compiler/schedule/rounds.h"
 #include "runtime/base/status.h"
 
@@ -77,6 +78,7 @@ class Machine {
  public:
   Machine(const Module& module, int rank, bool training)
       : module_(module), memory_(module.memory[rank]), rank_(rank), training_(training) {
+    may_redo_ = training && !ValidateAt(module).empty();
     for (const Program& program : memory_.programs)
       instructions_.insert(program.nodes.begin(), program.nodes.end());
     for (const auto& [value, location] : memory_.locations) {
@@ -109,6 +111,27 @@ class Machine {
       if (!instruction.once || action.microbatch == 0) RETURN_IF_ERROR(RunNode(instruction, action));
     }
     return action.kind == ActionKind::kNorm ? Exchange(MessageKind::kNorm, action) : absl::OkStatus();
+  }
+
+  // Actions that may have run before: their inputs are fed again, and they write nothing that stays.
+  absl::Status RunAgain(absl::Span<const Action> actions, int step) {
+    fed_.clear();
+    repeats_ = true;
+    for (const Action& action : actions) RETURN_IF_ERROR(Run(action, step));
+    repeats_ = false;
+    return absl::OkStatus();
+  }
+
+  // The update's scale alone.
+  absl::Status RunScale(int step) {
+    now_ = {step, -1, step, step};
+    for (const auto& [key, program] : programs_) {
+      for (const Instruction& instruction : program) {
+        if (instruction.node->Is("GradientScale", kPipecDomain))
+          RETURN_IF_ERROR(RunNode(instruction, {ActionKind::kUpdate, key.second}));
+      }
+    }
+    return absl::OkStatus();
   }
 
   // What the driver reads after the last action.
@@ -240,7 +263,9 @@ class Machine {
     for (const Access& read : instruction.reads)
       RETURN_IF_ERROR(Read(read, action, instruction.node));
     for (const Access& write : instruction.writes) {
-      if (!write.may_write) {
+      const bool versions = write.slots && write.slots->rule == SlotRule::kVersion;
+      const bool spoils = write.keeps && (repeats_ || (may_redo_ && action.kind == ActionKind::kUpdate && !versions));
+      if (!write.may_write || spoils) {
         return absl::InternalError(absl::StrCat(instruction.node->name(), " in ", ToString(action),
                                                 " writes over ", write.value->name()));
       }
@@ -299,6 +324,8 @@ class Machine {
   const int rank_;
   const bool training_;
   Moment now_;
+  bool repeats_ = false;  // what runs now may have run before
+  bool may_redo_ = false;  // updates may have to be made again, from what they read
   Arena arena_;
   absl::flat_hash_set<const Node*> instructions_;
   std::map<std::pair<ActionKind, int>, std::vector<Instruction>> programs_;  // by kind and stage
@@ -306,9 +333,32 @@ class Machine {
   absl::flat_hash_set<std::pair<const Value*, int>> fed_;
 };
 
+// Two steps, of which the first is validated when the second has begun. `right`: whether the update was; else it is made
+// again.
+absl::Status ReplayLate(const Module& module, int rank, const Schedule& schedule, int validate_at, bool right) {
+  Machine machine(module, rank, /*training=*/true);
+  const std::vector<Action>& list = schedule.ranks[rank];
+  const absl::Span<const Action> begin = absl::MakeSpan(list).first(validate_at);
+  for (const Action& action : list) RETURN_IF_ERROR(machine.Run(action, 0));
+  RETURN_IF_ERROR(machine.RunAgain(begin, 1));
+  RETURN_IF_ERROR(machine.RunScale(0));
+  if (!right) {
+    for (const Action& action : list) {
+      if (action.kind == ActionKind::kUpdate) RETURN_IF_ERROR(machine.Run(action, 0));
+    }
+    RETURN_IF_ERROR(machine.RunAgain(begin, 1));
+  }
+  for (size_t k = begin.size(); k < list.size(); ++k) RETURN_IF_ERROR(machine.Run(list[k], 1));
+  return machine.CheckEnd();
+}
+
 }  // namespace
 
 absl::Status Replay(const Module& module, int rank, const Schedule& schedule, bool training) {
+  if (const std::vector<int> validate_at = ValidateAt(module); training && !validate_at.empty()) {
+    RETURN_IF_ERROR(ReplayLate(module, rank, schedule, validate_at[rank], true));
+    return ReplayLate(module, rank, schedule, validate_at[rank], false);
+  }
   Machine machine(module, rank, training);
   const std::vector<Action>& list = schedule.ranks[rank];
   if (!schedule.asynchronous()) {

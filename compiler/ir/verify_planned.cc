@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/replay.h"
+#include "compiler/ir/validate_at.h"
 #include "compiler/ir/verify.h"
 #include "runtime/base/status.h"
 
@@ -22,7 +23,8 @@ absl::Status CheckBuffers(const Module& module, const RankMemory& memory) {
   for (const SlotClass& slot_class : memory.slot_classes) {
     const bool by_microbatch = slot_class.rule == SlotRule::kTable || slot_class.rule == SlotRule::kCycle;
     const bool asynchronous = module.schedule.asynchronous() && module.mode == Mode::kTrain;
-    if (asynchronous == (slot_class.rule == SlotRule::kTable)) return absl::InternalError("a slot class of a wrong rule");
+    const bool ahead = !ValidateAt(module).empty() && slot_class.rule == SlotRule::kVersion;
+    if (asynchronous == (slot_class.rule == SlotRule::kTable) && !ahead) return absl::InternalError("a slot class of a wrong rule");
     if (slot_class.train.size() != (slot_class.rule == SlotRule::kTable ? train_entries : 0) ||
         slot_class.eval.size() != (by_microbatch ? microbatches : 0)) {
       return absl::InternalError("a slot class without one entry per microbatch");

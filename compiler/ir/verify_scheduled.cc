@@ -7,13 +7,16 @@
 //  accumulators, NORM
 //    on all ranks, UPDATE for each stage with an optimizer or a GradientScale, in this order and behind
 //    everything else; in a round of a schedule without flush the same, anywhere
+//  - a step before that is validated behind an action that cannot run twice, or across a message (late_validation.h)
 #include <algorithm>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/ir/once_a_step.h"
+#include "compiler/ir/validate_at.h"
 #include "compiler/ir/verify.h"
+#include "compiler/schedule/late_validation.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -66,6 +69,7 @@ absl::Status VerifyScheduled(const Module& module) {
   RETURN_IF_ERROR(CheckSchedule(module.schedule, Links(module, training)));
   RETURN_IF_ERROR(CheckSchedule(module.eval_schedule, Links(module, false)));
   if (!training) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckValidation(module.schedule, ValidateAt(module)));
   for (int r = 0; r < module.schedule.ranks.size(); ++r) {
     const std::vector<Action>& actions = module.schedule.ranks[r];
     std::vector<Action> once;

@@ -67,7 +67,9 @@ MemoryCurve CurveOf(const Module& module, int rank) {
   const std::vector<std::set<ActionOf>> touching = Touching(module, rank);
   for (int b = 0; b < memory.buffers.size(); ++b) {
     const Buffer& buffer = memory.buffers[b];
-    if (buffer.slot_class >= 0 && module.schedule.asynchronous()) {
+    const bool always = buffer.slot_class >= 0 && (module.schedule.asynchronous() ||
+                                                   memory.slot_classes[buffer.slot_class].rule == SlotRule::kVersion);
+    if (always) {
       curve.always_bytes += buffer.slots * buffer.stride();  // steps overlap: no slot is ever long without use
     } else if (buffer.slot_class >= 0) {
       bytes_of[touching[b]] += buffer.stride();

@@ -4,7 +4,8 @@
 namespace pipec {
 namespace {
 
-constexpr absl::string_view kOnceAStep = "once a step", kNever = "none";
+// Ahead of the norms: late_validation.h.
+constexpr absl::string_view kOnceAStep = "once a step", kAhead = "once a step, ahead of the norms", kNever = "none";
 // Microbatches go through a rank's stages in rounds of equal size.
 constexpr absl::string_view kRounds = "a multiple of max(1, M/P) if V > 1";
 
@@ -74,7 +75,7 @@ constexpr ScheduleInfo kSchedules[] = {
      .placement = Placement::kLoop,
      .default_virtual_stages = 1,
      .forward_only = false,
-     .update_rule = kOnceAStep,
+     .update_rule = kAhead,
      .bubble = "(P-1)(F+I-min(F,I,W))/V",
      .activations = "((V-1)N+P)/V until W",
      .versions = "1",
@@ -86,7 +87,7 @@ constexpr ScheduleInfo kSchedules[] = {
      .placement = Placement::kLoop,
      .default_virtual_stages = 1,
      .forward_only = false,
-     .update_rule = kOnceAStep,
+     .update_rule = kAhead,
      .bubble = "0 inside its span if F=I=W, M >= 2P",
      .activations = "2P until W",
      .versions = "1",
@@ -99,7 +100,7 @@ constexpr ScheduleInfo kSchedules[] = {
      .placement = Placement::kV,
      .default_virtual_stages = 2,
      .forward_only = false,
-     .update_rule = kOnceAStep,
+     .update_rule = kAhead,
      .bubble = "0 inside its span if F=I=W, M >= 2P-1",
      .activations = "P until W",
      .versions = "1",
@@ -111,7 +112,7 @@ constexpr ScheduleInfo kSchedules[] = {
      .placement = Placement::kV,
      .default_virtual_stages = 2,
      .forward_only = false,
-     .update_rule = kOnceAStep,
+     .update_rule = kAhead,
      .bubble = "near half of 1f1b's",
      .activations = "P/2+1 until W, rounded down",
      .versions = "1",
@@ -123,7 +124,7 @@ constexpr ScheduleInfo kSchedules[] = {
      .placement = Placement::kV,
      .default_virtual_stages = 2,
      .forward_only = false,
-     .update_rule = kOnceAStep,
+     .update_rule = kAhead,
      .bubble = "near two thirds of 1f1b's",
      .activations = "(P+4)/3 until W, rounded down",
      .versions = "1",
@@ -136,7 +137,7 @@ constexpr ScheduleInfo kSchedules[] = {
      .placement = Placement::kV,
      .default_virtual_stages = 2,
      .forward_only = false,
-     .update_rule = kOnceAStep,
+     .update_rule = kAhead,
      .bubble = "near (P-1)(F&B+B-3W)/2",
      .activations = "P+1/2 until W",
      .versions = "1",

@@ -20,6 +20,8 @@ struct StepReport {
   std::optional<double> loss_scale;
   int64_t skipped_steps = 0;
   bool skipped = false;
+  // The update did not wait for the norms of all ranks, and had to be made again or undone.
+  bool ahead = false, redone = false;
   double samples_per_second = 0;  // of this step
 };
 

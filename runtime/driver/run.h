@@ -41,6 +41,7 @@ struct RunResult {
   int64_t steps = 0;
   std::optional<double> first_loss, last_loss;
   int64_t skipped_steps = 0;  // float16 overflowed: they updated nothing
+  int64_t updates_ahead = 0, updates_redone = 0;  // that did not wait for norms; of those, that were not right
   std::vector<EvaluationReport> evaluations;
   int64_t samples = 0;
   double seconds = 0;                                 // of the steps, evaluation left out

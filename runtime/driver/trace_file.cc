@@ -60,15 +60,14 @@ absl::Status TraceFile::Write(Session& session, const std::string& path) const {
       for (const TraceSlice& slice : step.ranks[rank]) {
         const bool wait = slice.awaited >= 0;
         const plan::Action& action = actions[wait ? slice.awaited : slice.action];
-        const bool rounds = session.asynchronous() && step.kind == StepKind::kTrain;
-        json args = {{"step", rounds ? slice.step + 1 : step.step}, {"stage", action.stage()}, {"microbatch", action.microbatch()}};
+        json args = {{"step", step.kind == StepKind::kTrain ? slice.step + 1 : step.step}, {"stage", action.stage()}, {"microbatch", action.microbatch()}};
         if (ThreadOf(action, /*wait=*/false) != 0) {
           const plan::Message& message = rank_plan.messages(action.messages(0));
           args["from_stage"] = message.from_stage();
           args["to_stage"] = message.to_stage();
         }
         events.push_back({{"name", absl::StrCat(wait ? "wait " : "", ActionName(rank_plan, action))},
-                          {"cat", wait ? "wait" : plan::ActionKind_Name(action.kind())},
+                          {"cat", slice.undone ? "undone" : wait ? "wait" : plan::ActionKind_Name(action.kind())},
                           {"ph", "X"},
                           {"ts", Microseconds(slice.begin - origin).count()},
                           {"dur", Microseconds(slice.end - slice.begin).count()},

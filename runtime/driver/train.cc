@@ -40,7 +40,9 @@ class Trainer {
     RETURN_IF_ERROR(Prepare());
     ASSIGN_OR_RETURN(MetricsFile metrics, MetricsFile::Open(options_.metrics));
     RETURN_IF_ERROR(EvaluateNow(0));
-    if (session_.asynchronous()) return RunRounds(metrics);
+    // A look at every instruction, or its time, wants steps that are apart.
+    const bool apart = options_.executor.check_finite || !options_.profile.empty();
+    if (session_.asynchronous() || (session_.validates_late() && !apart)) return RunRounds(metrics);
     for (int64_t step = 0; step < settings_.steps; ++step) {
       if (options_.stop != nullptr && *options_.stop) return Interrupted(step);
       ASSIGN_OR_RETURN(const StepReport report, Step(step));
@@ -66,7 +68,7 @@ class Trainer {
   absl::Status RunRounds(MetricsFile& metrics) {
     const RoundsJob job{&options_, &settings_, &data_, &batches_};
     RoundsState state;
-    if (NextPause(0) < settings_.steps) {
+    if (session_.asynchronous() && NextPause(0) < settings_.steps) {
       observer_.OnNote("every evaluation empties the pipeline; behind it the first steps use the same weights again");
     }
     Clock::time_point begin = Clock::now();
@@ -81,6 +83,7 @@ class Trainer {
         return absl::OkStatus();
       }));
       if (trace_ != nullptr) trace_->Add(session_, StepKind::kTrain, state.step);
+      if (state.stopped) return Stopped(state);
       if (state.step < end) return Interrupted(state.step);
       RETURN_IF_ERROR(EvaluateNow(state.step));
       begin = Clock::now();
@@ -88,11 +91,21 @@ class Trainer {
     return absl::OkStatus();
   }
 
+  // What Step says of such a step.
+  absl::Status Stopped(const RoundsState& state) {
+    batches_.Fill(state.step, absl::MakeSpan(samples_));
+    scalars_.Set(settings_, session_.manifest(), state.step, scaler_ ? &state.scaler_of_stopped : nullptr, 0);
+    if (scaler_) scaler_ = state.scaler;
+    return NotFinite(state.step, *state.stopped, state.stopped->loss, state.stopped->gradient_norm);
+  }
+
   void Count(const StepReport& report, double seconds) {
     result_.seconds += seconds;
     result_.samples += static_cast<int64_t>(samples_.size());
     result_.steps = report.step;
     if (report.skipped) ++result_.skipped_steps;
+    result_.updates_ahead += report.ahead;
+    result_.updates_redone += report.redone;
     if (!std::isfinite(report.loss)) return;
     if (!result_.first_loss.has_value()) result_.first_loss = report.loss;
     result_.last_loss = report.loss;

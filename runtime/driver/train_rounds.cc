@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -47,13 +48,14 @@ class RankSource : public StepSource {
         gate_(gate),
         report_(report),
         scaler_(state.scaler),
+        ended_(state.step),
         scaled_(session.manifest().precision == "fp16"),
         samples_(session.manifest().batch()),
         slots_(session.executor(rank).steps_at_once()) {
     for (Slot& slot : slots_) slot.feed = session.NewFeed(rank);
   }
 
-  bool Admit(int64_t step) override { return gate_.Admit(step); }
+  bool Admit(int64_t step) override { return !stopped_ && gate_.Admit(step); }
 
   absl::Status Begin(int64_t step, absl::Span<const StepScalars>* scalars, StepData* data) override {
     Slot& slot = slots_[step % slots_.size()];
@@ -62,7 +64,9 @@ class RankSource : public StepSource {
     absl::Status status = slot.feed->Fill(*job_.data, samples_);
     if (!status.ok())
       return absl::Status(status.code(), absl::StrCat("rank ", rank_plan_.rank(), ": ", status.message()));
-    slot.scalars.Set(*job_.settings, session_.manifest(), step, scaled_ ? &scaler_ : nullptr,
+    LossScaler scaler = scaler_;
+    if (rank_plan_.validates_late() && ended_ < step) scaler.Update(/*overflow=*/false);
+    slot.scalars.Set(*job_.settings, session_.manifest(), step, scaled_ ? &scaler : nullptr,
                      rank_plan_.lr_by_delay() ? static_cast<int>(rank_plan_.weight_delay()) : 0);
     *scalars = slot.scalars.microbatches;
     *data = slot.feed->data();
@@ -78,6 +82,10 @@ class RankSource : public StepSource {
     const Hyperparameters& h = job_.settings->hyperparameters;
     report.lr = h.lr.value.value_or(0) * LrFactor(h.schedule, step, job_.settings->steps, h.warmup_steps);
     report.gradient_norm = result.gradient_norm;
+    report.ahead = result.ahead;
+    report.redone = result.redone;
+    ended_ = step + 1;
+    const LossScaler before = scaler_;
     if (scaled_) {
       report.loss_scale = scalars.microbatches[0].loss_scale;
       scaler_.Update(result.stopped);
@@ -92,7 +100,11 @@ class RankSource : public StepSource {
     }
     const bool checked = job_.options->executor.check_finite && result.first.found;
     const bool bad = result.stopped ? !scaled_ || scaler_.exhausted() : checked && result.first.origin;
-    if (bad) return NotFinite(report, result);
+    if (bad && !rank_plan_.validates_late()) return NotFinite(report, result);
+    if (bad) {
+      stopped_ = {step, result, before};
+      return absl::OkStatus();
+    }
     if (report_ == nullptr) return absl::OkStatus();
     const Clock::time_point now = Clock::now();
     report.samples_per_second =
@@ -101,9 +113,22 @@ class RankSource : public StepSource {
     return (*report_)(report);
   }
 
-  const LossScaler& scaler() const { return scaler_; }
+  // Where the run stands when it is over; `end`: if no step has stopped it.
+  void SetState(int64_t end, RoundsState* state) const {
+    state->step = end;
+    state->scaler = scaler_;
+    if (!stopped_) return;
+    state->step = stopped_->step;
+    state->stopped = stopped_->result;
+    state->scaler_of_stopped = stopped_->scaler;
+  }
 
  private:
+  struct Stopped {
+    int64_t step;
+    StepResult result;
+    LossScaler scaler;
+  };
   struct Slot {
     int64_t step = -1;
     std::unique_ptr<Feed> feed;
@@ -128,7 +153,9 @@ class RankSource : public StepSource {
   const RoundsJob& job_;
   Gate& gate_;
   const std::function<absl::Status(const StepReport&)>* const report_;  // null: another rank reports
-  LossScaler scaler_;
+  LossScaler scaler_;  // as of the steps that have ended
+  int64_t ended_;
+  std::optional<Stopped> stopped_;
   const bool scaled_;
   std::vector<int64_t> samples_;
   std::vector<Slot> slots_;
@@ -151,8 +178,7 @@ absl::Status TrainRounds(Session& session, const RoundsJob& job, int64_t end, Ro
     pointers.push_back(sources.back().get());
   }
   RETURN_IF_ERROR(session.RunRounds(state->step, pointers));
-  state->step = gate.end();
-  state->scaler = sources[0]->scaler();
+  sources[0]->SetState(gate.end(), state);
   return absl::OkStatus();
 }
 

@@ -27,14 +27,18 @@ absl::StatusOr<StepResult> Executor::Run(StepKind kind, absl::Span<const StepSca
   trace_.clear();
   // The first step finds cold caches and pages that nobody has written.
   if (options_.profile && steps_run_++ == 1) ForgetTimes();
+  const bool versions = kind == StepKind::kTrain && plan_.validates_late();
+  if (versions) step.written_version_slot = 1 - newest_slot_;
   const int actions = static_cast<int>(list(kind).plan.actions.size());
   for (int i = 0; i < actions && !step.result.stopped; ++i) RETURN_IF_ERROR(RunAction(i, step));
+  if (versions && !step.result.stopped) newest_slot_ = step.written_version_slot;
   // A stopped step stops before its updates, after all messages: every rank finds the same numbers.
   RETURN_IF_ERROR(AwaitRest(kind));
   return step.result;
 }
 
 absl::Status Executor::RunRounds(int64_t begin, StepSource& source) {
+  if (plan_.validates_late()) return RunLate(begin, source);
   const auto& actions = plan_.train();
   const int delay = static_cast<int>(plan_.weight_delay());
   version_slots_[begin % (delay + 1)] = newest_slot_;
@@ -128,10 +132,12 @@ absl::Status Executor::RunAction(int index, Running& step) {
     }
   }
   const Clock::time_point end = timed ? Clock::now() : Clock::time_point();
-  if (options_.trace) trace_.push_back({index, -1, step_, begin, end});
+  if (options_.trace) trace_.push_back({index, -1, step_, false, begin, end});
   if (options_.profile && action.program() >= 0 && action.microbatch() >= 0)
     beside_instructions_.Add(Seconds(end - begin) - in_instructions_);
-  if (EndsWithItsAction(plan_, action)) RETURN_IF_ERROR(AwaitAll(kind, row.exchanges, index));
+  // The norms of a step that is validated late are awaited there.
+  if (EndsWithItsAction(plan_, action) && !(late_.running && action.kind() == plan::NORM))
+    RETURN_IF_ERROR(AwaitAll(kind, row.exchanges, index));
   return absl::OkStatus();
 }
 
@@ -148,6 +154,7 @@ absl::Status Executor::RunProgram(int index, const Moment& moment, Running& step
     const PreparedInstruction& instruction = first[i];
     if (training && instruction.eval_only) continue;
     if (instruction.once_a_step && moment.microbatch > 0) continue;
+    if (late_.running && instruction.guards) continue;  // RunScale
     void* const* operands = addresses + instruction.first_operand;
     absl::Status status = instruction.kernel->Launch(
         *stream_, KernelArguments{operands, operands + instruction.inputs, &scalars, workspace_});
@@ -270,7 +277,7 @@ absl::Status Executor::Await(StepKind kind, int exchange, int action) {
   const Clock::time_point begin = timed ? Clock::now() : Clock::time_point();
   absl::Status status = stream_->Wait(*list.events[exchange], absl::Now() + options_.timeout);
   const Clock::time_point end = timed ? Clock::now() : Clock::time_point();
-  if (options_.trace) trace_.push_back({action, awaited, step_, begin, end});
+  if (options_.trace) trace_.push_back({action, awaited, step_, false, begin, end});
   if (options_.profile) {
     list.times[exchange].awaited = begin;
     list.times[exchange].done = end;

@@ -56,17 +56,21 @@ struct StepResult {
   bool stopped = false;
   // Of a training step, where the rank's plan has them.
   std::optional<double> loss, gradient_norm;
+  // The update did not wait for the norms of the other ranks, and what it assumed was wrong.
+  bool ahead = false, redone = false;
   NonFinite first;  // with check_finite
 };
 
-// Who feeds the steps of an asynchronous plan and takes their results; called by the rank's thread, for steps in their
-// order.
+// Who feeds the steps of a plan whose steps overlap and takes their results; called by the rank's thread, for steps in
+// their order.
 class StepSource {
  public:
   virtual ~StepSource() = default;
   // Before anything of a step happens: whether there is one. All ranks must be told the same.
   virtual bool Admit(int64_t step) = 0;
-  // Before the first computation of a step. M scalars, and data that stay until the step has ended.
+  // Before the first computation of a step. M scalars, and data that stay until the step has ended. Where steps are
+  // validated late the one before has not ended as a rule; if it ends otherwise than it should have, this step is
+  // admitted and begins once more.
   virtual absl::Status Begin(int64_t step, absl::Span<const StepScalars>* scalars, StepData* data) = 0;
   // After its last action. An error ends the run.
   virtual absl::Status End(int64_t step, const StepResult& result) = 0;
@@ -77,6 +81,7 @@ struct TraceSlice {
   int action = 0;
   int awaited = -1;  // the action that was waited for; -1: this is the action itself
   int64_t step = 0;
+  bool undone = false;  // ran once more, as the update before had not been right
   std::chrono::steady_clock::time_point begin, end;
 };
 
@@ -119,12 +124,12 @@ class Executor {
   // action, microbatch and step; after one the executor is done for. An asynchronous plan trains by RunRounds.
   absl::StatusOr<StepResult> Run(StepKind kind, absl::Span<const StepScalars> scalars, const StepData& data);
 
-  // Training with an asynchronous plan: steps begin, begin + 1, ... as long as the source admits them, and until the
+  // Training with a plan that is asynchronous or validates late: steps begin, begin + 1, ... as long as the source admits them, and until the
   // last has ended; the pipeline is empty before and after. Weights are as after `begin` updates: a delay of theirs
   // starts anew.
   absl::Status RunRounds(int64_t begin, StepSource& source);
   // Steps that are fed at once, at most.
-  int steps_at_once() const { return largest_lag_ + 1; }
+  int steps_at_once() const { return plan_.validates_late() ? 2 : largest_lag_ + 1; }
 
   // Contents of a tensor: slot 0, or the newest weights. The sizes must be equal.
   absl::Status Read(int tensor, absl::Span<std::byte> to);
@@ -149,6 +154,16 @@ class Executor {
     std::vector<char> under_way;                 // one an exchange
     std::vector<MessageTime> times;  // one an exchange, with profile
   };
+  // What stands where in a plan that validates late, and what the steps so far say of the next.
+  struct LateValidation {
+    bool running = false;
+    int norm = -1, first_update = -1;    // actions; updates stand from here to the end
+    int program = -1, instruction = -1;  // GradientScale
+    // On the device: the last loss weight, then at kZeros zeros in place of every other operand.
+    std::byte* assumed = nullptr;
+    std::vector<void*> operands;
+    bool assumption_held = false;  // in the last step
+  };
   // A step that runs.
   struct Running {
     Moment moment;                 // but for the microbatch
@@ -157,6 +172,7 @@ class Executor {
     absl::Span<const StepScalars> scalars;
     StepData data;
     StepResult result;
+    double assumed_scale = 0;  // of the gradients, if the step is validated late
   };
 
   Executor(plan::RankPlan rank_plan, Device& device, Transport& transport, const ExecutorOptions& options)
@@ -176,6 +192,14 @@ class Executor {
   absl::Status RunProgram(int index, const Moment& moment, Running& step);
   absl::Status RunInstrumented(int index, const Moment& moment, Running& step);
   absl::Status CheckGuard(int program, int instruction, StepResult* result);
+  // Of a plan that validates late (late_validation.cc).
+  absl::Status PrepareLate();
+  absl::Status RunLate(int64_t begin, StepSource& source);
+  absl::Status RunUpdates(Running& step);
+  absl::Status Validate(Running& step);
+  absl::StatusOr<double> RunScale(Running& step, bool assumed);
+  absl::Status AwaitAllButNorms();
+  void MarkUndone(int64_t step, size_t first);
   absl::Status Start(int exchange, const Moment& moment);
   // Those of the exchanges that are under way.
   absl::Status AwaitAll(StepKind kind, absl::Span<const int> exchanges, int action);
@@ -206,6 +230,7 @@ class Executor {
   std::vector<Running> running_;        // by step modulo steps_at_once()
   std::vector<int> version_slots_ = {0};  // by version modulo delay + 1
   int newest_slot_ = 0;                 // of the newest weight version
+  LateValidation late_;
   std::vector<TraceSlice> trace_;
   static constexpr size_t kTracedRounds = 8;
   std::array<size_t, kTracedRounds> round_starts_ = {};  // in trace_, the latest first

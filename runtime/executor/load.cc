@@ -48,11 +48,12 @@ absl::Status Executor::Load(const std::string& plan_directory) {
     RETURN_IF_ERROR(PrepareList(kind));
     slices = std::max(slices, list(kind).plan.actions.size() + 2 * list(kind).plan.exchanges.size());
   }
-  if (options_.trace) trace_.reserve(slices * (plan_.asynchronous() ? kTracedRounds : 1));
+  if (options_.trace) trace_.reserve(slices * (plan_.asynchronous() || plan_.validates_late() ? kTracedRounds : 1));
   for (const plan::Action& action : plan_.train()) largest_lag_ = std::max(largest_lag_, static_cast<int>(action.lag()));
   for (int i = 0; i < plan_.train_size(); ++i) {
     if (static_cast<int>(plan_.train(i).lag()) == largest_lag_) last_action_ = i;
   }
+  if (plan_.validates_late()) RETURN_IF_ERROR(PrepareLate());
   running_.resize(steps_at_once());
   version_slots_.assign(plan_.weight_delay() + 1, 0);
   return stream_->Synchronize(absl::Now() + options_.timeout);

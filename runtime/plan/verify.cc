@@ -12,6 +12,7 @@
 #include "runtime/base/status.h"
 #include "runtime/plan/load.h"
 #include "runtime/plan/verify_actions.h"
+#include "runtime/plan/verify_versions.h"
 
 namespace pipec {
 namespace {
@@ -53,6 +54,9 @@ absl::Status CheckCounts(const RankPlan& p) {
   }
   if (p.asynchronous() ? !p.training() || p.weight_delay() > p.ranks() : p.weight_delay() != 0 || p.lr_by_delay())
     return bad("asynchronous, weight_delay and lr_by_delay do not fit each other or the mode");
+  if (p.validates_late() ? !p.training() || p.asynchronous() || p.validate_at() > static_cast<uint32_t>(p.train_size())
+                         : p.validate_at() != 0)
+    return bad("validates_late and validate_at do not fit each other or the mode");
   for (uint32_t rank : p.rank_of_stage()) {
     if (rank >= p.ranks()) return bad("rank_of_stage names a rank that does not exist");
   }
@@ -63,14 +67,15 @@ absl::Status CheckMemory(const RankPlan& p) {
   for (int i = 0; i < p.slot_classes_size(); ++i) {
     const plan::SlotClass& slot_class = p.slot_classes(i);
     const bool table = slot_class.rule() == plan::TABLE, cycle = slot_class.rule() == plan::CYCLE;
-    if (!plan::SlotRule_IsValid(slot_class.rule()) || table == p.asynchronous())
+    const bool ahead = slot_class.rule() == plan::VERSION && p.validates_late();
+    if (!plan::SlotRule_IsValid(slot_class.rule()) || (table == p.asynchronous() && !ahead))
       return Bad("slot class", i, "", "has a rule that is not for such a plan");
     const int microbatches = static_cast<int>(p.microbatches());
     const bool counts = slot_class.slots() >= 1 &&
                         slot_class.train_size() == (table && p.training() ? microbatches : 0) &&
                         slot_class.eval_size() == (table || cycle ? microbatches : 0);
     if (!counts) return Bad("slot class", i, "", "has not one entry per microbatch, or entries that its rule has not");
-    if (slot_class.rule() == plan::VERSION && slot_class.slots() != p.weight_delay() + 1)
+    if (slot_class.rule() == plan::VERSION && slot_class.slots() != (ahead ? 2 : p.weight_delay() + 1))
       return Bad("slot class", i, "", "has not one slot a weight version");
     for (const auto* list : {&slot_class.train(), &slot_class.eval()}) {
       for (uint32_t slot : *list) {
@@ -122,38 +127,6 @@ absl::Status CheckAttribute(const plan::Attribute& attribute) {
                                     static_cast<int64_t>(attribute.tensor().data().size())) {
     return absl::InvalidArgumentError(
         absl::StrCat("attribute '", attribute.name(), "': data differs from its type"));
-  }
-  return absl::OkStatus();
-}
-
-bool HasRule(const RankPlan& p, int32_t tensor, plan::SlotRule rule) {
-  const int slot_class = p.buffers(p.tensors(tensor).buffer()).slot_class();
-  return slot_class >= 0 && p.slot_classes(slot_class).rule() == rule;
-}
-
-bool HasVersions(const RankPlan& p, int32_t tensor) { return HasRule(p, tensor, plan::VERSION); }
-
-// Parameters of several versions are written by updates alone, each by one instruction, which nobody reads them after.
-// What is made of a version is written where it is read.
-absl::Status CheckVersions(const RankPlan& p) {
-  std::set<uint32_t> written;  // buffers
-  for (int i = 0; i < p.programs_size(); ++i) {
-    const bool update = p.programs(i).kind() == plan::UPDATE;
-    for (const plan::Instruction& instruction : p.programs(i).instructions()) {
-      auto bad = [&](absl::string_view fault) {
-        return Bad("program", i, instruction.name(), fault);
-      };
-      for (int32_t tensor : instruction.inputs()) {
-        if (update && tensor >= 0 && HasVersions(p, tensor) && written.count(p.tensors(tensor).buffer()) != 0)
-          return bad("reads a parameter after its update");
-      }
-      for (int32_t tensor : instruction.outputs()) {
-        if (tensor < 0 || !HasVersions(p, tensor)) continue;
-        const bool parameter = p.buffers(p.tensors(tensor).buffer()).kind() == plan::PARAMETER;
-        if (parameter != update) return bad("writes a weight version, which is not its to write");
-        if (update && !written.insert(p.tensors(tensor).buffer()).second) return bad("updates a parameter again");
-      }
-    }
   }
   return absl::OkStatus();
 }
@@ -301,7 +274,8 @@ absl::Status CheckParameters(const RankPlan& p) {
       return bad("its index is not that of a trained parameter");
     }
     for (uint32_t state : parameter.states()) {
-      if (!IsWholeSlot(p, state)) return bad("a state is out of range or has several slots");
+      const bool in_versions = p.validates_late() && state < static_cast<uint32_t>(p.tensors_size()) && HasVersions(p, state);
+      if (!in_versions && !IsWholeSlot(p, state)) return bad("a state is out of range or has several slots");
     }
   }
   return absl::OkStatus();

@@ -14,6 +14,7 @@
 //                 B (or I, then W) after F, in order; every message once per microbatch; TIED and NORMS once
 //                 a step; in an asynchronous plan the same of all rounds from the first step of a run to its last, and
 //                 no action reads a weight version that is not made yet or is written over already
+//   validation    where steps are validated late: nothing that cannot run twice stands in front, updates leave what they read
 //   parameters    size as the tensor's, path inside the plan or absolute, one slot, distinct names and
 //   indices constants, ports, scalars: sizes and types
 #pragma once

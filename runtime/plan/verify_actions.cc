@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/dtype.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/verify.h"
 
@@ -184,11 +185,70 @@ absl::Status CheckList(const RankPlan& p, const google::protobuf::RepeatedPtrFie
   return absl::OkStatus();
 }
 
+// Where steps are validated late: what may run twice stands in front, and the list ends with NORM and the updates, of which
+// the first has GradientScale.
+absl::Status CheckLate(const RankPlan& p) {
+  const auto bad = [&](int i, absl::string_view fault) {
+    return absl::InvalidArgumentError(absl::StrCat("train action ", i, " ", ActionName(p, p.train(i)), ": ", fault));
+  };
+  const int actions = p.train_size();
+  int updates = actions;
+  while (updates > 0 && p.train(updates - 1).kind() == plan::UPDATE) --updates;
+  if (updates == 0 || updates == actions || p.train(updates - 1).kind() != plan::NORM)
+    return absl::InvalidArgumentError("a step that is validated late does not end with NORM and UPDATE");
+  for (int i = 0; i < updates - 1; ++i) {
+    if (p.train(i).kind() == plan::UPDATE || p.train(i).kind() == plan::NORM) return bad(i, "before the end of the step");
+  }
+  for (int i = updates; i < actions; ++i) {
+    if (p.train(i).program() < 0) return bad(i, "has no program");
+    const plan::Program& program = p.programs(p.train(i).program());
+    int scales = 0;
+    for (const plan::Instruction& instruction : program.instructions()) {
+      const auto writes = [&](int32_t tensor) {
+        return tensor >= 0 && std::find(instruction.outputs().begin(), instruction.outputs().end(), tensor) !=
+                                  instruction.outputs().end();
+      };
+      if (!writes(p.gradient_norm()) && !writes(p.loss())) continue;
+      ++scales;
+      if (instruction.op() != "GradientScale" || instruction.inputs_size() < 2 || instruction.outputs_size() != 3 ||
+          instruction.outputs(0) < 0 || p.tensors(instruction.outputs(0)).dtype() != static_cast<int>(DType::kFloat64) ||
+          p.tensors(instruction.outputs(0)).shape_size() != 0)
+        return bad(i, "makes loss and norm with an instruction that has no scale");
+      for (int32_t tensor : instruction.inputs()) {
+        if (tensor >= 0 && p.tensors(tensor).dtype() != static_cast<int>(DType::kFloat64))
+          return bad(i, "its scale is not made of float64");
+      }
+    }
+    if (scales != (i == updates)) return bad(i, "the first update has the scale of the gradients, and no other");
+  }
+  for (int i = 0; i < static_cast<int>(p.validate_at()); ++i) {
+    const Action& action = p.train(i);
+    if (action.kind() != plan::F && action.kind() != plan::SEND_F && action.kind() != plan::RECV_F)
+      return bad(i, "cannot run twice, and stands in front of the validation");
+    if (action.kind() != plan::F || action.program() < 0) continue;
+    for (const plan::Instruction& instruction : p.programs(action.program()).instructions()) {
+      for (int32_t tensor : instruction.outputs()) {
+        if (tensor < 0) continue;
+        const uint32_t buffer = p.tensors(tensor).buffer();
+        const plan::BufferKind kind = p.buffers(buffer).kind();
+        const auto holds = [&](int32_t sum) {
+          return sum >= 0 && sum < p.tensors_size() && p.tensors(sum).buffer() == buffer;
+        };
+        const bool stays = kind == plan::GRADIENT || kind == plan::PARAMETER || kind == plan::OPTIMIZER_STATE;
+        if (stays || holds(p.loss_sum()) || holds(p.loss_weight()))
+          return bad(i, "writes what stays, and stands in front of the validation");
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckActions(const RankPlan& rank_plan) {
   if (rank_plan.training()) {
     RETURN_IF_ERROR(CheckList(rank_plan, rank_plan.train(), true));
+    if (rank_plan.validates_late()) RETURN_IF_ERROR(CheckLate(rank_plan));
   } else if (rank_plan.train_size() != 0) {
     return absl::InvalidArgumentError("a plan for inference has training actions");
   }

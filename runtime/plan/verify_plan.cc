@@ -45,7 +45,7 @@ absl::Status CheckCountsAgree(Plans plans) {
         p.rank() == r && p.ranks() == first.ranks() && p.virtual_stages() == first.virtual_stages() &&
         p.microbatches() == first.microbatches() && p.microbatch_size() == first.microbatch_size() &&
         p.replicas() == first.replicas() && p.training() == first.training() &&
-        p.asynchronous() == first.asynchronous() && p.lr_by_delay() == first.lr_by_delay() &&
+        p.asynchronous() == first.asynchronous() && p.validates_late() == first.validates_late() && p.lr_by_delay() == first.lr_by_delay() &&
         std::equal(p.rank_of_stage().begin(), p.rank_of_stage().end(), first.rank_of_stage().begin(),
                    first.rank_of_stage().end());
     if (!equal)
@@ -86,6 +86,24 @@ absl::Status CheckPairs(Plans plans) {
   return absl::OkStatus();
 }
 
+// Where steps are validated late: of a message both ends stand in front of the validation, or none.
+absl::Status CheckValidation(Plans plans) {
+  std::map<InstanceKey, int> in_front;  // ends
+  for (const RankPlan* p : plans) {
+    for (int i = 0; i < static_cast<int>(p->validate_at()); ++i) {
+      const plan::Action& action = p->train(i);
+      for (uint32_t message : action.messages()) ++in_front[{KeyOf(p->messages(message)), action.microbatch()}];
+    }
+  }
+  for (const auto& [key, ends] : in_front) {
+    if (ends == 2) continue;
+    return absl::InvalidArgumentError(absl::StrCat("microbatch ", key.second, " is on its way from stage ",
+                                                   std::get<1>(key.first), " to ", std::get<2>(key.first),
+                                                   " while the step before is validated"));
+  }
+  return absl::OkStatus();
+}
+
 // Runs the lists of all ranks with sends that block until their receive is posted.
 class BlockingRun {
  public:
@@ -105,7 +123,8 @@ class BlockingRun {
           }
         }
       }
-      ranks_.push_back({0, false, {}, std::move(reads), RunsOf(p, training, rounds ? lag + 4 : 1)});
+      const bool late = training && p.validates_late();
+      ranks_.push_back({0, false, {}, std::move(reads), RunsOf(p, training, rounds ? lag + 4 : late ? 2 : 1)});
     }
   }
 
@@ -177,6 +196,12 @@ class BlockingRun {
     const plan::Action& action = List(r)[index];
     const int number = action.microbatch() < 0 ? -1 - step
                                                : step * static_cast<int>(p.microbatches()) + action.microbatch();
+    const bool late = training_ && p.validates_late();
+    if (late && step > 0 && index >= static_cast<int>(p.validate_at())) {
+      for (const plan::Message& message : p.messages()) {
+        if (message.kind() == plan::NORMS && sent_.count({KeyOf(message), -step}) == 0) return false;
+      }
+    }
     for (const auto& [key, message] : rank.awaited) {
       const bool same = key.second == number || key.second < 0 || number < 0;
       if (same && sent_.count(key) == 0 && Reads(rank, p, action, *message)) return false;
@@ -197,7 +222,8 @@ class BlockingRun {
       if (posted_.count(key) == 0) return first_try && !receives.empty();
       sent_.insert(key);
     }
-    const bool exchange = (action.kind() == plan::NORM || action.kind() == plan::REDUCE_TIED) && !p.asynchronous();
+    const bool exchange = (action.kind() == plan::NORM && !late && !p.asynchronous()) ||
+                          (action.kind() == plan::REDUCE_TIED && !p.asynchronous());
     for (const InstanceKey& key : receives) {
       if (exchange && sent_.count(key) == 0) return first_try;
     }
@@ -219,6 +245,7 @@ absl::Status VerifyPlan(Plans rank_plans) {
   if (rank_plans.empty()) return absl::InvalidArgumentError("no rank");
   RETURN_IF_ERROR(CheckCountsAgree(rank_plans));
   RETURN_IF_ERROR(CheckPairs(rank_plans));
+  RETURN_IF_ERROR(CheckValidation(rank_plans));
   if (rank_plans[0]->training()) RETURN_IF_ERROR(BlockingRun(rank_plans, true).Run());
   return BlockingRun(rank_plans, false).Run();
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "tests/bench/figures.h"
@@ -41,6 +42,7 @@ TracedRun ReadTrace(const std::string& path) {
   for (auto step = steps.begin(); step != steps.end(); ++step) {
     if (step == steps.begin() && steps.size() > 1) continue;
     run.steps.push_back(step->second.end - step->second.begin);
+    if (std::next(step) != steps.end()) run.periods.push_back(std::next(step)->second.begin - step->second.begin);
     if (step != steps.begin()) run.gaps.push_back(step->second.begin - std::prev(step)->second.end);
   }
   if (run.steps.empty()) {

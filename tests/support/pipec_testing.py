@@ -164,7 +164,7 @@ def listed_schedules(late=False):
     done = subprocess.run([str(BIN / "pipec"), "--list-schedules", "--json"], capture_output=True, text=True, timeout=TIMEOUT,
                           check=True)
     return {row["name"]: row for row in json.loads(done.stdout) 
-            if row["update_rule"] != "none" and (row["update_rule"] != "once a step") == late}
+            if row["update_rule"] != "none" and ("late" in row["update_rule"]) == late}
 
 
 def takes(row, ranks, virtual_stages, microbatches):

@@ -9,7 +9,7 @@ const held = data.report.virtual_stages;
 const loadStyles = ['F', 'B', 'once'].flatMap(kind => Array.from({length: held}, (_, local) => shadeClass(kind, local, held)));
 addPalette(new Set([...loadStyles, ...steps.flatMap(step => step.lists.flat().map(action => action.style))]));
 
-const view = new View(Math.max(1, ...steps.map(step => step.length)));
+const view = new View(Math.max(1, ...steps.map(step => step.end)));
 const options = {
   messages: false,
   toggleMessages() {

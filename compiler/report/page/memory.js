@@ -43,7 +43,7 @@ class MemoryPicture {
   drawRank(curve, rank) {
     const {scale} = this, base = (rank + 1) * this.row - 3, room = this.row - 6;
     const y = bytes => (base - room * bytes / this.most).toFixed(2);
-    const {left} = scale, end = scale.clamped(this.step.length);
+    const {left} = scale, end = scale.clamped(this.step.end);
     const across = (bytes, style) => `<path class="${style}" data-rank="${rank}" d="M${left} ${y(bytes)}H${end.toFixed(2)}"/>`;
     let area = `M${left} ${base}`;
     const {points} = curve;

@@ -8,6 +8,8 @@ class Step {
     data.rank_of_stage.forEach((rank, stage) => this.stagesOfRank[rank].push(stage));
     this.lists = data.actions.map((columns, rank) => this.readRank(columns, rank));
     this.work = Math.max(0, ...this.lists.map(list => list.findLast(action => isCompute(action.kind))?.end ?? 0));
+    // The last of a step that is validated in the next comes when that has begun.
+    this.end = Math.max(this.length, ...this.lists.map(list => list.at(-1)?.end ?? 0));
     this.byName = new Map();
     this.ofMicrobatch = Array.from({length: this.microbatches}, () => []);
     for (const action of this.lists.flat()) {

@@ -50,7 +50,7 @@ class Timeline {
 
   drawGround(rank, out) {
     const {scale, step} = this, y = this.top(rank);
-    const end = scale.clamped(step.length);
+    const end = scale.clamped(step.end);
     out.push(`<rect class="idle" data-rank="${rank}" x="${scale.left}" y="${y}" width="${(end - scale.left).toFixed(2)}" height="${this.bar}"/>`);
     const text = scale.left > 40 ? `rank ${rank}` : rank;
     const line = y + this.bar / 2 + 4;
