@@ -29,9 +29,9 @@ function timelineOf(step) {
 const page = document.getElementById('page');
 const parts = [
   headerOf(data),
-  listSection('advice', 'Advice', '', data.report.advice),
   section('timeline', 'One step', null, html('div', {class: 'bar'}, timelineKey(steps), toolbar(view, options)), timelineOf(own).host,
           html('p', {class: 'note', id: 'keys'}, HELP)),
+  listSection('advice', 'Advice', '', data.report.advice),
   measured ? measuredSection(measured, own, timelineOf(measured)) : null,
   data.compared.length ? compareSection(others, data.compared.filter(other => other.refusal), own, timelineOf) : null,
   candidatesSection(data.report),
