@@ -49,7 +49,7 @@ class Finder {
              std::pair(Nanoseconds(b.step_seconds), b.peak_bytes);
     };
     std::stable_sort(result_.candidates.begin(), result_.candidates.end(), better);
-    if (result_.candidates.empty() || !result_.candidates[0].refusal.empty()) return first_refusal_;
+    if (result_.candidates.empty() || !result_.candidates[0].refusal.empty()) return first_refusal_.ok() ? not_generated_ : first_refusal_;
     return std::move(result_);
   }
 
@@ -68,7 +68,7 @@ class Finder {
       for (const int v : VirtualStages(info)) {
         const absl::StatusOr<Schedule> schedule = info.generate({options_.ranks, v, options_.microbatches});
         if (!schedule.ok()) {
-          if (first_refusal_.ok()) first_refusal_ = schedule.status();
+          if (not_generated_.ok()) not_generated_ = schedule.status();
           continue;
         }
         Try({std::string(info.name), v});
@@ -141,7 +141,7 @@ class Finder {
   const CompileOptions& options_;
   const CompileCandidate& compile_;
   AutoSchedule result_;
-  absl::Status first_refusal_;
+  absl::Status first_refusal_, not_generated_;  // of what was compiled; of what cannot have such a shape
   double best_seconds_ = std::numeric_limits<double>::infinity();  // the least order_seconds
   std::map<std::pair<int, std::vector<int>>, std::vector<Schedule>>
       placements_;  // by V and rank of each stage

@@ -18,8 +18,8 @@ absl::Status RefuseName(Mode mode, absl::string_view name) {
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "--schedule=", name, FindSchedule(name) ? " is not for --mode=" : " is unknown; for --mode=",
-      mode == Mode::kInfer ? "infer" : "train", FindSchedule(name) ? "; there are " : " there are ",
-      absl::StrJoin(names, ", ")));
+      mode == Mode::kInfer ? "infer" : "train", FindSchedule(name) ? "; " : " ",
+      names.size() == 1 ? "there is " : "there are ", absl::StrJoin(names, ", ")));
 }
 
 bool OnlyGoesForward(const Schedule& schedule) {
@@ -42,7 +42,8 @@ absl::StatusOr<Schedule> ChosenSchedule(Mode mode, const CompileOptions& options
                                                        : " only goes forward; it is for --mode=infer"));
   }
   if (options.schedule == "auto")
-    return absl::UnimplementedError("--schedule=auto compiles the model many times, which only pipec does; name a schedule");
+    return absl::UnimplementedError(
+        "--schedule=auto compiles the model many times, which only pipec does; name a schedule");
   const ScheduleInfo* info = FindSchedule(options.schedule);
   if (!info || info->forward_only != (mode == Mode::kInfer)) return RefuseName(mode, options.schedule);
   const int virtual_stages =

@@ -52,8 +52,8 @@ absl::Status CheckMemoryLimit(const Module& module, const CompileOptions& option
   if (status.ok()) return status;
   const int64_t needed = module.memory[largest].arena_bytes;
   return absl::ResourceExhaustedError(absl::StrCat(
-      "rank ", largest, " needs ", needed, " bytes of memory, the limit per device is ", memory.limit,
-      "; --memory=", needed, " would do; less is needed with ",
+      "rank ", largest, " needs ", needed, " bytes of memory when cut so, the limit per device is ",
+      memory.limit, "; less is needed with ",
       options.recompute == Recompute::kAll || module.mode == Mode::kInfer ? "" : "--recompute=all, ",
       "more --stages, a smaller microbatch (--batch, --microbatches) or an optimizer with less state\n",
       status.message()));

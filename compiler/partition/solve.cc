@@ -40,7 +40,7 @@ absl::Status TooLittleMemory(const PartitionProblem& problem, int64_t least) {
                                 ? absl::StrCat(problem.memory_limit, " bytes a device")
                                 : std::string("the memory of its devices");
   return absl::ResourceExhaustedError(absl::StrCat("no cut into ", problem.stages, " stages fits ", limit,
-                                                   "; the least that would do is ", least, " bytes"));
+                                                   "; none needs less than ", least, " bytes"));
 }
 
 // `stage_of`: by block.

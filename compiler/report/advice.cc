@@ -13,7 +13,9 @@
 namespace pipec {
 namespace {
 
+constexpr double kFaster = 0.95;     // of the pipeline's step: an estimate has to be so much better
 constexpr double kMuchBubble = 0.2;  // from here on more microbatches are worth a word
+constexpr double kWorthIt = 0.75;    // of the bubble that is there: at most this much is left
 constexpr int kMostTimes = 32;       // as many microbatches
 constexpr double kUneven = 1.2;      // slowest stage over mean
 constexpr double kHeavy = 0.25;      // share of a stage that one node takes
@@ -41,7 +43,7 @@ void CompareWithOthers(const Module& module, const Report& report, std::vector<s
   if (report.memory_limit <= 0 || needed > report.memory_limit) return;
   const std::string fits = absl::StrCat("the model fits one device (", FormatSize(needed), " of ",
                                         FormatSize(report.memory_limit), ")");
-  if (data.step_seconds < report.step_seconds) {
+  if (data.step_seconds < kFaster * report.step_seconds) {
     advice.push_back(
         absl::StrCat(fits, ": a pipeline gains only bubbles, data parallel over the same devices would take ",
                      Time(data.step_seconds), " a step instead of ", Time(report.step_seconds)));
@@ -52,7 +54,7 @@ void CompareWithOthers(const Module& module, const Report& report, std::vector<s
 void MoreMicrobatches(const Module& module, const Cluster& cluster, const Report& report,
                       std::vector<std::string>& advice) {
   const ScheduleInfo* info = FindSchedule(module.schedule.name);
-  if (!info || report.bubble_ratio < kMuchBubble || report.shape.ranks < 2) return;
+  if (!info || info->late_updates || report.bubble_ratio < kMuchBubble || report.shape.ranks < 2) return;
   std::vector<StageTimes> times;
   for (const Stage& stage : module.stages) times.push_back(stage.times);
   const std::vector<StageLink> links = StageLinks(module, cluster, module.mode == Mode::kTrain);
@@ -68,7 +70,8 @@ void MoreMicrobatches(const Module& module, const Cluster& cluster, const Report
     bubble = simulation->bubble_ratio;
     shape = more;
   }
-  if (shape.microbatches == report.shape.microbatches) return;
+  // Where messages or one stage are the cause, more microbatches help little.
+  if (bubble > kWorthIt * report.bubble_ratio) return;
   advice.push_back(absl::StrFormat(
       "%d microbatches are few for %d ranks: --microbatches=%d lowers the bubble from %.1f %% to %.1f %%",
       report.shape.microbatches, report.shape.ranks, shape.microbatches, report.bubble_ratio * 100,

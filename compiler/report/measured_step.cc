@@ -70,6 +70,25 @@ std::multiset<std::string> Expected(const Module& module, int rank) {
 const ActionKind kDrawn[] = {ActionKind::kF,          ActionKind::kB,    ActionKind::kI,     ActionKind::kW,
                              ActionKind::kReduceTied, ActionKind::kNorm, ActionKind::kUpdate};
 
+// A rank does its F, B, I and W in the order of its list: another order is another schedule's.
+absl::Status CheckOrder(const StepPicture& picture, const Module& module, absl::string_view path) {
+  for (int rank = 0; rank < picture.ranks.size(); ++rank) {
+    auto done = picture.ranks[rank].begin();
+    for (const Action& planned : module.schedule.ranks[rank]) {
+      if (!IsCompute(planned.kind)) continue;
+      while (!IsCompute(done->action.kind)) ++done;
+      if (ToString(done->action) != ToString(planned)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--measured=", path, ": step ", picture.step, ": rank ", rank, " does ",
+                         ToString(done->action), " where schedule ", module.schedule.name, " has ",
+                         ToString(planned), "; the trace is of another schedule"));
+      }
+      ++done;
+    }
+  }
+  return absl::OkStatus();
+}
+
 // The step's compute and once-a-step actions, at their place in `picture`; its messages.
 absl::Status Draw(const std::vector<Event>& events, double begin, const Module& module,
                   absl::string_view path, StepPicture* picture) {
@@ -110,6 +129,7 @@ absl::Status Draw(const std::vector<Event>& events, double begin, const Module& 
                                                      "; the trace is of another plan"));
     }
   }
+  RETURN_IF_ERROR(CheckOrder(*picture, module, path));
   for (int link = 0; link < picture->links.size(); ++link) {
     for (int m = 0; m < module.schedule.shape.microbatches; ++m) {
       const std::tuple<int, int, int> key = {picture->links[link].from_stage, picture->links[link].to_stage,
@@ -138,6 +158,11 @@ double BubbleRatio(const StepPicture& picture) {
 
 absl::StatusOr<StepPicture> MeasuredStep(absl::string_view trace, absl::string_view path,
                                          const Module& module) {
+  if (module.schedule.asynchronous()) {
+    return absl::UnimplementedError(absl::StrCat("--measured: steps of schedule ", module.schedule.name,
+                                                 " overlap, none can be drawn by itself; Perfetto shows ",
+                                                 path));
+  }
   const json document = json::parse(trace, nullptr, /*allow_exceptions=*/false);
   if (!document.is_object() || !document.contains("traceEvents") || !document["traceEvents"].is_array()) {
     return absl::InvalidArgumentError(

@@ -69,7 +69,8 @@ class Trainer {
     const RoundsJob job{&options_, &settings_, &data_, &batches_};
     RoundsState state;
     if (session_.asynchronous() && NextPause(0) < settings_.steps) {
-      observer_.OnNote("every evaluation empties the pipeline; behind it the first steps use the same weights again");
+      observer_.OnNote(
+          "every evaluation empties the pipeline; behind it the first steps use the same weights again");
     }
     Clock::time_point begin = Clock::now();
     while (state.step < settings_.steps) {
@@ -116,7 +117,8 @@ class Trainer {
     if (options_.steps.has_value()) {
       settings_.steps = *options_.steps;
     } else {
-      settings_.steps = static_cast<int64_t>(std::ceil(options_.epochs.value_or(1) * static_cast<double>(per_epoch)));
+      settings_.steps =
+          static_cast<int64_t>(std::ceil(options_.epochs.value_or(1) * static_cast<double>(per_epoch)));
     }
     if (per_epoch == 0) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -125,6 +127,10 @@ class Trainer {
     }
     ASSIGN_OR_RETURN(settings_.base, Resolve(settings_.hyperparameters, session_.trained_parameters()));
     observer_.OnNote(Describe(settings_.hyperparameters, session_.manifest().optimizer));
+    if (session_.executor(0).rank_plan().lr_by_delay())
+      observer_.OnNote(
+          "a stage whose weights are d updates late begins with lr / (d + 1) (--staleness=lr); the lr of a "
+          "step is told without that");
     observer_.OnNote(absl::StrCat(data_.samples(), " samples, ", session_.manifest().batch(), " a step, ",
                                   per_epoch, " steps an epoch, ", settings_.steps, " steps to do"));
     return absl::OkStatus();
@@ -132,7 +138,8 @@ class Trainer {
 
   absl::StatusOr<StepReport> Step(int64_t step) {
     const Clock::time_point begin = Clock::now();
-    const double factor = LrFactor(settings_.hyperparameters.schedule, step, settings_.steps, settings_.hyperparameters.warmup_steps);
+    const double factor = LrFactor(settings_.hyperparameters.schedule, step, settings_.steps,
+                                   settings_.hyperparameters.warmup_steps);
     batches_.Fill(step, absl::MakeSpan(samples_));
     scalars_.Set(settings_, session_.manifest(), step, scaler_ ? &*scaler_ : nullptr, 0);
     ASSIGN_OR_RETURN(const StepResult done,

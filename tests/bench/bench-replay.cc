@@ -27,7 +27,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kSteps = 5;
-constexpr int kWidth = 256, kRows = 32;
+constexpr int kWidth = 256, kRows = 64;
 
 struct StepTimes {
   double simulated = 0, measured = 0;  // seconds

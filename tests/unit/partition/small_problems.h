@@ -140,7 +140,7 @@ inline std::vector<int> Identity(int n) {
 // In the refusal of a problem that fits no memory.
 inline int64_t LeastMemoryNamed(const absl::Status& status) {
   const std::string text(status.message());
-  return std::stoll(text.substr(text.find("do is ") + 6));
+  return std::stoll(text.substr(text.find("less than ") + 10));
 }
 
 inline PartitionProblem WithLimit(PartitionProblem problem, int64_t bytes) {

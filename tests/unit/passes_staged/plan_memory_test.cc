@@ -198,7 +198,7 @@ TEST(PlanMemory, StagesOfARankShareTheirSlots) {
   }
 }
 
-TEST(PlanMemory, TooLittleMemoryNamesTheRankAndWhatWouldDo) {
+TEST(PlanMemory, TooLittleMemoryNamesTheRankAndWhatItNeeds) {
   auto module = Planned(Chain(4), CutChain(8));
   const int64_t needed = module->memory[0].arena_bytes;
   PassContext context = CutChain(8);
@@ -206,7 +206,7 @@ TEST(PlanMemory, TooLittleMemoryNamesTheRankAndWhatWouldDo) {
   const absl::StatusOr<bool> status = PlanMemory(*module, context);
   EXPECT_EQ(status.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.status().message()),
-              ::testing::HasSubstr(absl::StrCat("--memory=", needed)));
+              ::testing::HasSubstr(absl::StrCat("needs ", needed, " bytes")));
   context.options.cluster.memory_limit = needed;
   EXPECT_TRUE(PlanMemory(*module, context).ok());
 }

@@ -34,7 +34,9 @@ class MeasuredStepTest : public testing::Test {
   void AddStep(int step, double begin, double length) {
     for (int rank : {0, 1}) {
       double now = begin + rank * length;
-      for (const auto& [kind, microbatch] : {std::pair("F", 0), {"F", 1}, {"B", 0}, {"B", 1}}) {
+      using Order = std::vector<std::pair<const char*, int>>;
+      for (const auto& [kind, microbatch] : rank == 0 ? Order{{"F", 0}, {"F", 1}, {"B", 0}, {"B", 1}}
+                                                      : Order{{"F", 0}, {"B", 0}, {"F", 1}, {"B", 1}}) {
         events_.push_back(Event(kind, rank, rank, microbatch, step, now, now + length));
         now += length;
       }
@@ -58,6 +60,15 @@ class MeasuredStepTest : public testing::Test {
   Module module_;
   json events_ = json::array();
 };
+
+TEST_F(MeasuredStepTest, AnotherScheduleIsRefused) {
+  // Rank 1 does all its forwards first, as in gpipe.
+  std::swap(module_.schedule.ranks[1][1], module_.schedule.ranks[1][2]);
+  EXPECT_THAT(Refusal(),
+              HasSubstr("rank 1 does 1B0 where schedule 1f1b has 1F1; the trace is of another schedule"));
+  module_.schedule.weight_delay = {1, 0};
+  EXPECT_THAT(Refusal(), HasSubstr("overlap"));
+}
 
 TEST_F(MeasuredStepTest, TheStepOfMedianLength) {
   const absl::StatusOr<StepPicture> picture = Read();
