@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/cost/node_cost.h"
 #include "compiler/cost/stage_links.h"
 #include "compiler/ir/once_a_step.h"
 #include "compiler/schedule/rounds.h"
@@ -69,8 +70,19 @@ absl::StatusOr<bool> OrderActions(Module& module, const PassContext& context) {
   }
   // Unit times: evaluation advances in lockstep, so that a link never holds more than two messages.
   const std::vector<StageTimes> unit(stages);
-  ASSIGN_OR_RETURN(module.eval_schedule, WithMessages(forward, StageLinks(module, options.cluster, false), unit));
-  if (module.schedule.asynchronous()) return true;
+  ASSIGN_OR_RETURN(module.eval_schedule,
+                   WithMessages(forward, StageLinks(module, options.cluster, false), unit));
+  if (module.schedule.asynchronous()) {
+    // A rank updates while others go on: it is held up as by so much more W of the step's microbatches.
+    for (const Node* node : module.graph.Nodes()) {
+      if (node->kind == Kind::kU)
+        times[node->stage].w +=
+            NodeSeconds(*node, options.cluster.device) / module.schedule.shape.microbatches;
+    }
+    ASSIGN_OR_RETURN(const Simulation with_update, Simulate(module.schedule, links, times));
+    module.simulation.step_seconds = with_update.step_seconds;
+    return true;
+  }
   AddUpdate(module, module.schedule);
   SimulateUpdate(module, options.cluster);
   return true;
