@@ -22,7 +22,6 @@ class Projection : public TimelineObserver {
              const OnceAStep& once)
       : rounds_(rounds), unrolled_(unrolled), links_(links), once_(once), M_(rounds.shape.microbatches) {
     lists_.resize(rounds.ranks.size());
-    busy_until_.assign(rounds.ranks.size(), 0);
     steps_.assign(unrolled.schedule.shape.microbatches / M_, {M_ * rounds.shape.stages()});
   }
 
@@ -38,7 +37,6 @@ class Projection : public TimelineObserver {
     list.push_back({action, place.step, place.round});
     for (auto entry = list.rbegin() + 1; entry != list.rend() && !IsCompute(entry->action.kind); ++entry)
       entry->round = place.round;
-    busy_until_[rank] = end;
     if (action.kind == ActionKind::kF || action.kind == ActionKind::kI) return;
     Step& step = steps_[place.step];
     step.end = std::max(step.end, end);
@@ -53,12 +51,14 @@ class Projection : public TimelineObserver {
     const bool forward = from < to;
     lists_[sender].push_back(
         {{forward ? ActionKind::kSendF : ActionKind::kSendB, from, microbatch, to}, microbatch / M_});
-    // In front of what its rank runs when the message goes on the wire, as in AddMessages.
+    // In front of what its rank runs or has just run when the message goes on the wire: with the times that there are in the
+    // end, and hops, that may be later.
     std::vector<Entry>& list = lists_[receiver];
-    const bool in_front = busy_until_[receiver] > start && IsCompute(list.back().action.kind);
-    list.insert(list.end() - in_front, {{forward ? ActionKind::kRecvF : ActionKind::kRecvB, to, microbatch, from},
-                                        microbatch / M_,
-                                        in_front ? list.back().round : 0});
+    const bool in_front = !list.empty() && IsCompute(list.back().action.kind);
+    list.insert(list.end() - in_front,
+                {{forward ? ActionKind::kRecvF : ActionKind::kRecvB, to, microbatch, from},
+                 microbatch / M_,
+                 in_front ? list.back().round : 0});
   }
 
   // What a rank does in one round, lags relative to it.
@@ -98,7 +98,6 @@ class Projection : public TimelineObserver {
   const OnceAStep& once_;
   const int M_;
   std::vector<std::vector<Entry>> lists_;
-  std::vector<double> busy_until_;  // by rank
   std::vector<Step> steps_;
   std::deque<int> complete_;  // steps whose last backward action has begun
 };
@@ -119,7 +118,8 @@ absl::StatusOr<Schedule> PlaceRounds(const Schedule& rounds, absl::Span<const St
     int round = filled;
     while (projection.Round(r, round) != projection.Round(r, round + 1)) {
       if (++round == filled + tries)
-        return absl::InternalError(absl::StrCat("schedule ", rounds.name, ": rank ", r, " comes to no steady state"));
+        return absl::InternalError(
+            absl::StrCat("schedule ", rounds.name, ": rank ", r, " comes to no steady state"));
     }
     result.ranks[r] = projection.Round(r, round);
     int least = result.ranks[r][0].lag;
