@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 
 #include "compiler/schedule/search/bound.h"
 #include "compiler/schedule/search/search.h"
@@ -49,16 +50,17 @@ class Finder {
              std::pair(Nanoseconds(b.step_seconds), b.peak_bytes);
     };
     std::stable_sort(result_.candidates.begin(), result_.candidates.end(), better);
-    if (result_.candidates.empty() || !result_.candidates[0].refusal.empty()) return first_refusal_.ok() ? not_generated_ : first_refusal_;
+    if (result_.candidates.empty() || !result_.candidates[0].refusal.empty())
+      return first_refusal_.ok() ? not_generated_ : first_refusal_;
     return std::move(result_);
   }
 
  private:
   std::vector<int> VirtualStages(const ScheduleInfo& info) const {
     if (options_.virtual_stages > 0) return {options_.virtual_stages};
-    std::vector<int> all;
-    for (int v = 1; v <= kMostVirtualStages; ++v) all.push_back(v);
-    if (info.forward_only) all = {info.default_virtual_stages};
+    if (info.forward_only) return {info.default_virtual_stages};
+    std::vector<int> all(kMostVirtualStages);
+    std::iota(all.begin(), all.end(), 1);
     return all;
   }
 

@@ -23,8 +23,8 @@ struct ScheduleCandidate {
 };
 
 struct AutoSchedule {
-  std::vector<ScheduleCandidate>
-      candidates;  // the fastest first, of equals the one that needs less memory; refused ones last
+  // The fastest first, of equals the one that needs less memory; refused ones last.
+  std::vector<ScheduleCandidate> candidates;
   // With the stages cut and placed as for the search the last F, I or W ends no earlier; 0: not known.
   double bound_seconds = 0;
 };
@@ -35,8 +35,8 @@ using CompileCandidate = std::function<absl::StatusOr<std::unique_ptr<Module>>(c
 
 // Every schedule that gives the numbers of one device, with 1 to 4 stages a rank where it takes several, or
 // `options.virtual_stages` if that is set; then, for every way in which these place the stages, the best order of I, W and F
-// apart (compiler/schedule/search) that fits the memory. The first candidate has no refusal; the error is that of the first
-// candidate if all are refused.
+// apart (compiler/schedule/search) that fits the memory. The first candidate has no refusal; if all are
+// refused the error is that of the first that could be tried.
 absl::StatusOr<AutoSchedule> FindAutoSchedule(const CompileOptions& options, const CompileCandidate& compile);
 
 }  // namespace pipec

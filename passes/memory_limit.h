@@ -21,7 +21,7 @@ absl::Status CheckCutMemory(const PartitionProblem& problem, KeptFrom from, cons
 // forward and no input gradient leaves to a later action is nothing that is kept.
 void AddKept(const std::set<ActionOf>& actions, int64_t bytes, std::vector<KeptBytes>& stages);
 
-// ResourceExhausted if the rank that needs most is above the limit (0: none): what would do, and the action at which the
+// ResourceExhausted if the rank that needs most is above the limit (0: none): what it needs, and the action at which the
 // limit is passed. `kept`: by stage; all else that a rank's arena holds it holds always.
 absl::Status CheckMemoryLimit(const Module& module, const CompileOptions& options,
                               std::vector<KeptBytes> kept);

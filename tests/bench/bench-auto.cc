@@ -18,6 +18,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "compiler/schedule/search/search.h"
+#include "tests/bench/figures.h"
 
 namespace pipec::bench {
 namespace {
@@ -71,7 +72,7 @@ ScheduleProblem Place(const CostSet& set, int virtual_stages, Placement placemen
   for (int s = 0; s < problem.shape.stages(); ++s) {
     const StageTimes& times = set.times[s / virtual_stages];
     problem.times.push_back({times.f / virtual_stages, times.i / virtual_stages, times.w / virtual_stages});
-    problem.memory.push_back({kUnit / virtual_stages, 0, -kUnit / virtual_stages});
+    problem.memory.push_back({.until_weight = kUnit / virtual_stages});
     if (s == 0) continue;
     problem.links.push_back({s - 1, s, set.hop});
     problem.links.push_back({s, s - 1, set.hop});
@@ -81,18 +82,8 @@ ScheduleProblem Place(const CostSet& set, int virtual_stages, Placement placemen
 }
 
 bool Fits(const Schedule& schedule, const ScheduleProblem& problem) {
-  for (const auto& list : schedule.ranks) {
-    int64_t kept = 0;
-    for (const Action& action : list) {
-      const StageMemory& memory = problem.memory[action.stage];
-      kept += action.kind == ActionKind::kF   ? memory.f
-              : action.kind == ActionKind::kI ? memory.i
-              : action.kind == ActionKind::kW ? memory.w
-                                              : memory.i + memory.w;
-      if (kept > problem.limit[0]) return false;
-    }
-  }
-  return true;
+  const std::vector<int64_t> kept = MostKept(schedule, problem.memory);
+  return *std::max_element(kept.begin(), kept.end()) <= problem.limit[0];
 }
 
 struct Outcome {
@@ -132,12 +123,6 @@ Outcome Run(const CostSet& set) {
   }
   outcome.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return outcome;
-}
-
-double Median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
 }
 
 int Main(int argc, char** argv) {

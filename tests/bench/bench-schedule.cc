@@ -24,7 +24,8 @@ ScheduleProblem Read(const nlohmann::json& instance) {
   problem.rank_of_stage = PlaceStages(problem.shape, Placement::kLoop);
   for (int s = 0; s < P; ++s) {
     problem.times.push_back({instance["F"][s], instance["B"][s], instance["W"][s]});
-    problem.memory.push_back({instance["mem_F"][s], instance["mem_B"][s], instance["mem_W"][s]});
+    // What B and W free was kept until then.
+    problem.memory.push_back({-instance["mem_B"][s].get<int64_t>(), -instance["mem_W"][s].get<int64_t>()});
     problem.limit.push_back(instance["max_mem"][s]);
     if (s == 0) continue;
     problem.links.push_back({s - 1, s, instance["comm"]});

@@ -22,9 +22,13 @@ Tasks::Tasks(const ScheduleProblem& problem)
       limit(problem.limit) {
   for (int s = 0; s < problem.shape.stages(); ++s) {
     const StageTimes& times = problem.times[s];
-    const StageMemory& memory = problem.memory[s];
-    stages[s] = {
-        problem.rank_of_stage[s], {times.f, times.i, times.w}, {memory.f, memory.i, memory.w}, {}, {}};
+    const KeptBytes& kept = problem.memory[s];
+    stages[s] = {problem.rank_of_stage[s],
+                 {times.f, times.i, times.w},
+                 {kept.until_input + kept.until_weight, kept.between - kept.until_input,
+                  -kept.until_weight - kept.between},
+                 {},
+                 {}};
     stages_of_rank[stages[s].rank].push_back(s);
   }
   for (const StageLink& link : problem.links) {

@@ -36,7 +36,8 @@ ScheduleProblem RandomProblem(const ScheduleShape& shape, Placement placement, N
     const double f = numbers.Between(0.5, 2);
     problem.times.push_back({f, f * numbers.Between(0.5, 1.5), f * numbers.Between(0.1, 1.5)});
     const int64_t kept = 1 + numbers.Below(3), freed = numbers.Below(static_cast<int>(kept) + 1);
-    problem.memory.push_back({kept, -freed, freed - kept});
+    // Some of it I frees, and some W; or I adds to what W frees.
+    problem.memory.push_back({freed, kept - freed, numbers.Below(2)});
     if (s > 0) problem.links.push_back({s - 1, s, hop}), problem.links.push_back({s, s - 1, hop});
   }
   if (skip && S > 2) {
@@ -46,16 +47,19 @@ ScheduleProblem RandomProblem(const ScheduleShape& shape, Placement placement, N
   for (int r = 0; r < shape.ranks; ++r) {
     int64_t least = 0;
     for (int s = 0; s < S; ++s) {
-      if (problem.rank_of_stage[s] == r) least += problem.memory[s].f;
+      if (problem.rank_of_stage[s] == r)
+        least += problem.memory[s].until_input + problem.memory[s].until_weight + problem.memory[s].between;
     }
     problem.limit.push_back(least + numbers.Below(static_cast<int>(least) * shape.microbatches));
   }
   return problem;
 }
 
-int64_t Change(const StageMemory& memory, ActionKind kind) {
-  if (kind == ActionKind::kB) return memory.i + memory.w;
-  return kind == ActionKind::kF ? memory.f : kind == ActionKind::kI ? memory.i : memory.w;
+int64_t Change(const KeptBytes& kept, ActionKind kind) {
+  if (kind == ActionKind::kF) return kept.until_input + kept.until_weight;
+  if (kind == ActionKind::kI) return kept.between - kept.until_input;
+  if (kind == ActionKind::kW) return -kept.until_weight - kept.between;
+  return -kept.until_input - kept.until_weight;
 }
 
 bool Fits(const Schedule& schedule, const ScheduleProblem& problem) {
