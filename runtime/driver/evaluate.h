@@ -5,6 +5,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/data/host_array.h"
 #include "runtime/driver/run.h"
+#include "runtime/driver/trace_file.h"
 
 namespace pipec {
 
@@ -14,8 +15,9 @@ namespace pipec {
 absl::StatusOr<EvaluationReport> Evaluate(Session& session, const DataSource& data, const RunOptions& options,
                                           int64_t step, RunObserver& observer);
 
-// Runs all samples; fills `outputs`, if not null, with every output, samples in input order, padding cut.
-absl::Status Infer(Session& session, const DataSource& data, const RunOptions& options, RunObserver& observer,
-                   RunResult* result, NamedArrays* outputs);
+// Runs all samples; fills `outputs`, if not null, with every output, samples in input order, padding cut. `trace`, if
+// not null, gets every batch.
+absl::Status Infer(Session& session, const DataSource& data, const RunOptions& options, TraceFile* trace,
+                   RunObserver& observer, RunResult* result, NamedArrays* outputs);
 
 }  // namespace pipec

@@ -116,8 +116,8 @@ absl::Status CutToCounts(const Manifest& manifest, NamedArrays* outputs) {
 
 }  // namespace
 
-absl::Status Infer(Session& session, const DataSource& data, const RunOptions& options, RunObserver& observer,
-                   RunResult* result, NamedArrays* outputs) {
+absl::Status Infer(Session& session, const DataSource& data, const RunOptions& options, TraceFile* trace,
+                   RunObserver& observer, RunResult* result, NamedArrays* outputs) {
   const Manifest& manifest = session.manifest();
   const int64_t batch = manifest.batch(), total = data.samples();
   if (total == 0) return absl::InvalidArgumentError("the data has no complete sample");
@@ -155,6 +155,7 @@ absl::Status Infer(Session& session, const DataSource& data, const RunOptions& o
     }
     ++result->steps;
     result->samples += valid;
+    if (trace != nullptr) trace->Add(session, StepKind::kEval, result->steps);
     observer.OnProgress("inference", result->samples, total);
   }
   result->seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

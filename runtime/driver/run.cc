@@ -124,9 +124,9 @@ absl::StatusOr<RunResult> RunPlan(const std::string& directory, const RunOptions
   } else {
     NamedArrays outputs;
     const bool wanted = !options.outputs.empty();
-    RETURN_IF_ERROR(Infer(*session, *data, options, observer, &result, wanted ? &outputs : nullptr));
+    RETURN_IF_ERROR(Infer(*session, *data, options, executor.trace ? &trace : nullptr, observer, &result,
+                          wanted ? &outputs : nullptr));
     if (wanted) RETURN_IF_ERROR(WriteNpz(options.outputs, outputs));
-    if (executor.trace) trace.Add(*session, StepKind::kEval, result.steps);
   }
   if (executor.trace) RETURN_IF_ERROR(trace.Write(*session, options.trace));
   if (executor.profile) RETURN_IF_ERROR(WriteProfile(*session, options.threads, options.profile));

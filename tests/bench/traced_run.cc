@@ -33,8 +33,8 @@ TracedRun ReadTrace(const std::string& path) {
     const double begin = event["ts"].get<double>() * 1e-6, seconds = event["dur"].get<double>() * 1e-6;
     Span& step = steps[event["args"]["step"]];
     step.end = std::max(step.end, begin + seconds);
-    // Who waits for the first message has not begun.
-    if (kind != "wait") step.begin = std::min(step.begin, begin);
+    // Who asks for the first message, or waits for it, has not begun.
+    if (kind != "wait" && kind.rfind("RECV", 0) != 0) step.begin = std::min(step.begin, begin);
     if (kind == "F" || kind == "B" || kind == "I" || kind == "W")
       actions[event["args"]["stage"]][kind].push_back(seconds);
   }

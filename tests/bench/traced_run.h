@@ -9,8 +9,8 @@
 namespace pipec::bench {
 
 struct TracedRun {
-  // Seconds of each step, the first left out if there are more: from the first action's begin until the last is over, and from there until
-  // the next step's first action begins.
+  // Seconds of each step, the first left out if there are more: from the begin of the first action that computes or
+  // sends until the last is over, and from there until the next step's first action begins.
   std::vector<double> steps, gaps;
   // From a step's first action to the next one's, the first step left out if there are more than two.
   std::vector<double> periods;

@@ -172,7 +172,7 @@ absl::StatusOr<NamedArrays> RunPlanOnce(const std::string& directory,
   Silent observer;
   RunResult result;
   NamedArrays outputs;
-  RETURN_IF_ERROR(Infer(*session, data, RunOptions(), observer, &result, &outputs));
+  RETURN_IF_ERROR(Infer(*session, data, RunOptions(), /*trace=*/nullptr, observer, &result, &outputs));
   return outputs;
 }
 

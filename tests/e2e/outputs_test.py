@@ -1,5 +1,6 @@
 """What --mode=infer delivers: every output, in the samples' order, whoever makes it and however the model is cut."""
 
+import json
 import pathlib
 import struct
 import sys
@@ -60,6 +61,15 @@ class Outputs(Case):
             write_npz(self.folder / "x.npz", {"x": ("float32", (samples, 3), [float(i) for i in range(3 * samples)])})
             done = self.run_tool("piperun", plan, "--data=x.npz", "--outputs=out.npz", expect=code)
         self.assertIn("'s'", done.stderr)
+
+    def test_the_trace_holds_every_batch(self):
+        model = self.write("model.onnxtxt", model_text(["float[2,3] x"], ["float[2,3] y"], [IDENTITY], ["y = MatMul(x, w)"]))
+        plan = self.compile(model, "--mode=infer", "--stages=1", "--microbatches=2")
+        write_npz(self.folder / "x.npz", {"x": ("float32", (SAMPLES, 3), X)})
+        self.run_tool("piperun", plan, "--data=x.npz", "--trace=trace.json")
+        events = json.loads((self.folder / "trace.json").read_text())["traceEvents"]
+        self.assertEqual([(e["args"]["step"], e["name"]) for e in events if e["ph"] == "X"],
+                         [(1, "0F0"), (1, "0F1"), (2, "0F0"), (2, "0F1")])
 
     def test_nothing_in_an_array(self):
         arrays = self.outputs(["float[2,0] z", "float[2,3] y"], ["y = MatMul(x, w)", "z = Slice(y, one, one, one)"],
