@@ -27,6 +27,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int kSteps = 5;
+constexpr int kPairs = 3;
 constexpr int kLateMicrobatches = 128;  // of schedules whose steps overlap, after the pipeline is full
 constexpr int kWidth = 256, kRows = 64;
 
@@ -49,10 +50,12 @@ class Replay {
     if (hop_seconds > 0) words.push_back(absl::StrCat("--profile=", ProfileOfMessages(hop_seconds)));
     const json report = json::parse(MustRun(words).out);
     if (const ScheduleInfo* info = FindSchedule(schedule); info != nullptr && info->late_updates) {
-      // Steps overlap, and filling and emptying the pipeline belong to none: what more steps take.
+      // Steps overlap, and filling and emptying the pipeline belong to none: what more steps take. Two whole runs are
+      // compared, so one late thread anywhere counts: the median of several pairs.
       const int few = 2 * ranks, more = few + kLateMicrobatches / microbatches;
-      return {report["step_time_s"], (RunSeconds(more) - RunSeconds(few)) / (more - few),
-              report["peak_bytes"]};
+      std::vector<double> pairs;
+      for (int k = 0; k < kPairs; ++k) pairs.push_back((RunSeconds(more) - RunSeconds(few)) / (more - few));
+      return {report["step_time_s"], Median(pairs), report["peak_bytes"]};
     }
     const std::string trace = folder_ / "trace.json";
     MustRun({"piperun", folder_ / "replay.plan", "--data=synthetic", "--device=replay",
