@@ -8,10 +8,11 @@
 namespace pipec {
 namespace {
 
-double Slowest(const PartitionProblem& problem, const std::vector<int>& stage_of) {
-  const std::vector<double> loads = DeviceLoads(problem, stage_of);
-  return *std::max_element(loads.begin(), loads.end());
+double Ratio(const std::vector<double>& loads, const std::vector<double>& best) {
+  return *std::max_element(loads.begin(), loads.end()) / *std::max_element(best.begin(), best.end());
 }
+
+}  // namespace
 
 std::vector<int> EqualCut(const PartitionProblem& problem) {
   const int groups = MaxStages(problem);
@@ -24,17 +25,14 @@ std::vector<int> EqualCut(const PartitionProblem& problem) {
   return stage_of;
 }
 
-}  // namespace
-
-std::string CompareOwnCut(const PartitionProblem& problem, const std::vector<int>& own,
-                          const std::vector<int>& best) {
+std::string CompareOwnCut(const std::vector<double>& own, const std::vector<double>& best) {
   return absl::StrFormat(
       "the slowest stage of --cut takes %.2f times as long as with the cut without the flag (modelled)",
-      Slowest(problem, own) / Slowest(problem, best));
+      Ratio(own, best));
 }
 
-std::string CompareEqualCut(const PartitionProblem& problem, const std::vector<int>& best) {
-  const double ratio = Slowest(problem, EqualCut(problem)) / Slowest(problem, best);
+std::string CompareEqualCut(const std::vector<double>& equal, const std::vector<double>& best) {
+  const double ratio = Ratio(equal, best);
   if (!(ratio >= 1.005)) return "";
   return absl::StrFormat(
       "with equally many nodes a stage the slowest would take %.2f times as long (modelled)", ratio);

@@ -8,11 +8,13 @@
 
 namespace pipec {
 
-// How many times as long as `best`'s the slowest device of the user's cut takes; both by item.
-std::string CompareOwnCut(const PartitionProblem& problem, const std::vector<int>& own,
-                          const std::vector<int>& best);
+// How many times as long the slowest rank of the user's cut takes as with the solver's: both by rank.
+std::string CompareOwnCut(const std::vector<double>& own, const std::vector<double>& best);
 
-// The same for stages of equally many items, as far as items that stay together allow. Empty if that is no slower.
-std::string CompareEqualCut(const PartitionProblem& problem, const std::vector<int>& best);
+// The same of EqualCut. Empty if that is no slower.
+std::string CompareEqualCut(const std::vector<double>& equal, const std::vector<double>& best);
+
+// Stages of equally many items, as far as items that stay together allow: by item.
+std::vector<int> EqualCut(const PartitionProblem& problem);
 
 }  // namespace pipec

@@ -1,13 +1,25 @@
 #include "passes/memory_limit.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "absl/strings/str_cat.h"
 
 namespace pipec {
 
+std::vector<int64_t> MemoryLimits(const Cluster& cluster) {
+  std::vector<int64_t> limits;
+  for (const DeviceProfile& device : cluster.devices)
+    limits.push_back(device.memory_bytes > 0 ? device.memory_bytes : std::numeric_limits<int64_t>::max());
+  return limits;
+}
+
 absl::Status CheckCutMemory(const PartitionProblem& problem, KeptFrom from, const std::vector<int>& stage_of,
                             const Schedule& schedule) {
   ScheduleMemory memory{std::vector<KeptBytes>(problem.stages), std::vector<int64_t>(schedule.shape.ranks, 0),
-                        problem.memory_limit};
+                        std::vector<int64_t>(schedule.shape.ranks, problem.memory_limit)};
+  for (size_t r = 0; r < problem.memory_limits.size(); ++r)
+    memory.limits[r] = std::min(memory.limits[r], problem.memory_limits[r]);
   for (size_t i = 0; i < problem.items.size(); ++i) {
     KeptBytes& kept = memory.stages[stage_of[i]];
     (from == KeptFrom::kForward ? kept.until_weight : kept.between) += problem.items[i].activation_bytes;
@@ -40,20 +52,20 @@ void AddKept(const std::set<ActionOf>& actions, int64_t bytes, std::vector<KeptB
 
 absl::Status CheckMemoryLimit(const Module& module, const CompileOptions& options,
                               std::vector<KeptBytes> kept) {
-  ScheduleMemory memory{std::move(kept), {}, options.cluster.memory_limit};
-  if (memory.limit <= 0) return absl::OkStatus();
+  ScheduleMemory memory{std::move(kept), {}, MemoryLimits(options.cluster)};
   const std::vector<int64_t> in_flight = MostKept(module.schedule, memory.stages);
-  int largest = 0;
+  const auto beyond = [&](int r) { return module.memory[r].arena_bytes - memory.limits[r]; };
+  int worst = 0;
   for (int r = 0; r < static_cast<int>(module.memory.size()); ++r) {
     memory.always.push_back(module.memory[r].arena_bytes - in_flight[r]);
-    if (module.memory[r].arena_bytes > module.memory[largest].arena_bytes) largest = r;
+    if (beyond(r) > beyond(worst)) worst = r;
   }
   const absl::Status status = CheckMemory(module.schedule, memory);
   if (status.ok()) return status;
-  const int64_t needed = module.memory[largest].arena_bytes;
+  const int64_t needed = module.memory[worst].arena_bytes;
   return absl::ResourceExhaustedError(absl::StrCat(
-      "rank ", largest, " needs ", needed, " bytes of memory when cut so, the limit per device is ",
-      memory.limit, "; less is needed with ",
+      "rank ", worst, " needs ", needed, " bytes of memory when cut so, the limit of its device is ",
+      memory.limits[worst], "; less is needed with ",
       options.recompute == Recompute::kAll || module.mode == Mode::kInfer ? "" : "--recompute=all, ",
       "more --stages, a smaller microbatch (--batch, --microbatches) or an optimizer with less state\n",
       status.message()));

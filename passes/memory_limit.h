@@ -12,6 +12,9 @@
 
 namespace pipec {
 
+// By rank, bytes; the largest number there is where a device sets no limit.
+std::vector<int64_t> MemoryLimits(const Cluster& cluster);
+
 // ResourceExhausted, with the action at which the limit is passed, if a cut does not fit as the partitioner counts bytes.
 // `from`: when what a stage keeps of a microbatch begins. `stage_of`: by item.
 absl::Status CheckCutMemory(const PartitionProblem& problem, KeptFrom from, const std::vector<int>& stage_of,
@@ -21,8 +24,8 @@ absl::Status CheckCutMemory(const PartitionProblem& problem, KeptFrom from, cons
 // forward and no input gradient leaves to a later action is nothing that is kept.
 void AddKept(const std::set<ActionOf>& actions, int64_t bytes, std::vector<KeptBytes>& stages);
 
-// ResourceExhausted if the rank that needs most is above the limit (0: none): what it needs, and the action at which the
-// limit is passed. `kept`: by stage; all else that a rank's arena holds it holds always.
+// ResourceExhausted if a rank is above its device's limit: what the one needs that is most beyond, and the action at which
+// the limit is passed. `kept`: by stage; all else that a rank's arena holds it holds always.
 absl::Status CheckMemoryLimit(const Module& module, const CompileOptions& options,
                               std::vector<KeptBytes> kept);
 

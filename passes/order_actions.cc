@@ -77,7 +77,8 @@ absl::StatusOr<bool> OrderActions(Module& module, const PassContext& context) {
     for (const Node* node : module.graph.Nodes()) {
       if (node->kind == Kind::kU)
         times[node->stage].w +=
-            NodeSeconds(*node, options.cluster.device) / module.schedule.shape.microbatches;
+            NodeSeconds(*node, options.cluster.devices[module.stages[node->stage].rank]) /
+            module.schedule.shape.microbatches;
     }
     ASSIGN_OR_RETURN(const Simulation with_update, Simulate(module.schedule, links, times));
     module.simulation.step_seconds = with_update.step_seconds;

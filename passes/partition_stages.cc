@@ -3,8 +3,8 @@
 //   before:  x -> A -> B -> C -> loss, backward nodes, update        after:  A, B: stage 0   C, loss: stage 1
 //
 // A backward or update node lives with its forward node (Node::origin). The slowest stage, its messages
-// counted, is as fast as possible under the memory limit (compiler/partition), whatever the order of the nodes
-// was; `--cut` decides instead if given, in that order. What does not fit otherwise is to
+// counted, is as fast as possible under the memory limits of the ranks' devices (compiler/partition; solve_for_cluster.h
+// where devices or links differ), whatever the order of the nodes was; `--cut` decides instead if given, in that order. What does not fit otherwise is to
 // run again for the backward pass (recompute_stages.h). Nodes are then put in the order of their stages. No
 // arithmetic changes here or later: numbers do not depend on the cut.
 #include <algorithm>
@@ -23,6 +23,7 @@
 #include "passes/memory_limit.h"
 #include "passes/passes.h"
 #include "passes/recompute_stages.h"
+#include "passes/solve_for_cluster.h"
 #include "passes/stage_items.h"
 #include "runtime/base/status.h"
 
@@ -113,12 +114,6 @@ absl::StatusOr<PartitionSolution> Solve(const PartitionProblem& problem) {
   return SolvePartition(problem, EffortFor(problem));
 }
 
-PartitionProblem WithoutLimit(PartitionProblem problem) {
-  problem.memory_limit = kUnlimited;
-  problem.memory_limits.clear();
-  return problem;
-}
-
 absl::Status Explain(const absl::Status& status, const CompileOptions& options, int virtual_stages) {
   const std::string what = absl::StrCat("cannot cut into ", options.ranks * virtual_stages, " stages");
   const std::string asked =
@@ -138,7 +133,10 @@ absl::Status Explain(const absl::Status& status, const CompileOptions& options, 
 absl::Status WithPlace(const absl::Status& refusal, const PartitionProblem& problem, KeptFrom from,
                        const Schedule& schedule) {
   if (!absl::IsResourceExhausted(refusal)) return refusal;
-  ASSIGN_OR_RETURN(const PartitionSolution fastest, SolvePartition(WithoutLimit(problem)));
+  PartitionProblem without_limit = problem;
+  without_limit.memory_limit = kUnlimited;
+  without_limit.memory_limits.clear();
+  ASSIGN_OR_RETURN(const PartitionSolution fastest, SolvePartition(without_limit));
   const absl::Status fits = CheckCutMemory(problem, from, fastest.stage_of, schedule);
   if (fits.ok()) return refusal;  // the partitioner adds up the peaks of a rank's stages
   return absl::ResourceExhaustedError(
@@ -157,13 +155,15 @@ StageTimes TimesBesideNodes(const Schedule& schedule, double action_seconds) {
 }
 
 void AssignStages(Module& module, const StageItems& items, const std::vector<int>& stage_of,
-                  const StageTimes& beside_nodes) {
-  for (int s = 0; s < module.stages.size(); ++s) module.stages[s].times = beside_nodes;
+                  const Schedule& schedule, const Cluster& cluster) {
+  for (Stage& stage : module.stages)
+    stage.times = TimesBesideNodes(schedule, ActionSeconds(cluster.devices[stage.rank]));
   for (int k = 0; k < items.nodes.size(); ++k) {
-    StageTimes& times = module.stages[stage_of[k]].times;
-    times.f += items.times[k].f;
-    times.i += items.times[k].i;
-    times.w += items.times[k].w;
+    Stage& stage = module.stages[stage_of[k]];
+    const StageTimes& item = items.times_on[items.kind_of_rank[stage.rank]][k];
+    stage.times.f += item.f;
+    stage.times.i += item.i;
+    stage.times.w += item.w;
   }
   for (Node* node : module.graph.Nodes()) {
     if (const int item = items.item_of[node->index]; item >= 0) {
@@ -206,18 +206,17 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
   }
   problem.in_flight = options.cut_for_one_in_flight ? std::vector<int>(stages, 1) : InFlight(schedule, KeptFrom::kForward);
   problem.rank_of_stage = schedule.rank_of_stage;
-  const int64_t limit = options.cluster.memory_limit > 0 ? options.cluster.memory_limit : kUnlimited;
-  std::vector<int64_t> limits(options.ranks, limit);
-  for (size_t r = 0; r < options.held_back.size(); ++r) limits[r] = std::max<int64_t>(limit - options.held_back[r], 1);
-  if (options.cut.empty()) {
-    problem.memory_limit = limit;
-    if (!options.held_back.empty()) problem.memory_limits = limits;
-  }
-  const PartitionProblem recomputed = RecomputedEverywhere(problem, items.times, schedule);
-  const RecomputePlanner planner(module, items, schedule, options.cluster.device);
-  const Recompute recompute = module.mode == Mode::kTrain ? options.recompute : Recompute::kNone;
+  std::vector<int64_t> limits = MemoryLimits(options.cluster);
+  for (size_t r = 0; r < options.held_back.size(); ++r)
+    limits[r] = std::max<int64_t>(limits[r] - options.held_back[r], 1);
+  const bool equal_limits = absl::c_all_of(limits, [&](int64_t limit) { return limit == limits[0]; });
+  if (options.cut.empty() && equal_limits) problem.memory_limit = limits[0];
+  if (options.cut.empty() && !equal_limits) problem.memory_limits = limits;
   // The bound is that of doing without memory limit and without running anything again.
-  absl::StatusOr<PartitionSolution> solution = Solve(WithoutLimit(problem));
+  absl::StatusOr<PartitionSolution> solution = SolveForCluster(items, options.cluster, Solve);
+  const PartitionProblem recomputed = RecomputedEverywhere(problem, items.times, schedule);
+  const RecomputePlanner planner(module, items, schedule, options.cluster);
+  const Recompute recompute = module.mode == Mode::kTrain ? options.recompute : Recompute::kNone;
   std::vector<int> stage_of;
   RecomputePlan plan{std::vector<std::vector<RecomputedSegment>>(stages)};
   if (!options.cut.empty()) {
@@ -244,8 +243,9 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
     if (all) plan = planner.Everything(stage_of);
   }
   if (solution.ok() && stages > 1) {
-    std::string comparison = options.cut.empty() ? CompareEqualCut(problem, stage_of)
-                                                 : CompareOwnCut(problem, stage_of, solution->stage_of);
+    const auto loads = [&](const std::vector<int>& cut) { return RankSeconds(items, options.cluster, cut); };
+    std::string comparison = options.cut.empty() ? CompareEqualCut(loads(EqualCut(problem)), loads(stage_of))
+                                                 : CompareOwnCut(loads(stage_of), loads(solution->stage_of));
     if (!comparison.empty()) module.notes.push_back(std::move(comparison));
   }
   module.partition_bound = solution.ok() ? solution->lower_bound : 0;
@@ -254,7 +254,7 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
     module.stages[s].rank = problem.rank_of_stage[s];
     module.stages[s].recomputed = std::move(plan.recomputed[s]);
   }
-  AssignStages(module, items, stage_of, TimesBesideNodes(schedule, ActionSeconds(options.cluster.device)));
+  AssignStages(module, items, stage_of, schedule, options.cluster);
   SortByStage(module.graph, stages);
   return true;
 }

@@ -79,7 +79,7 @@ absl::StatusOr<bool> RecomputeForward(Module& module, const PassContext& context
   for (const int s : stages) {
     const StageForward stage(std::move(forward[s]), std::move(backward[s]));
     for (const RecomputedSegment& segment : module.stages[s].recomputed)
-      RunAgain(module, context.options.cluster.device, stage, segment);
+      RunAgain(module, context.options.cluster.devices[module.stages[s].rank], stage, segment);
   }
   module.graph.NumberNodes();
   module.notes.push_back(absl::StrCat("stage", stages.size() > 1 ? "s " : " ", absl::StrJoin(stages, ", "),

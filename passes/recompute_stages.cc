@@ -101,8 +101,8 @@ struct RecomputePlanner::Segment {
 };
 
 RecomputePlanner::RecomputePlanner(const Module& module, const StageItems& items, const Schedule& schedule,
-                                   const DeviceProfile& device)
-    : module_(module), items_(items), schedule_(schedule), device_(device) {}
+                                   const Cluster& cluster)
+    : module_(module), items_(items), schedule_(schedule), cluster_(cluster) {}
 
 std::vector<std::vector<RecomputePlanner::Segment>> RecomputePlanner::Describe(
     const std::vector<int>& stage_of) const {
@@ -143,7 +143,7 @@ std::vector<std::vector<RecomputePlanner::Segment>> RecomputePlanner::Describe(
       const auto add = [&](const RecomputedSegment& way, const std::vector<char>& kept, int64_t bytes) {
         RecomputeOption option{0, in_flight[s] * bytes, 0};
         for (const int place : stage.ToRunAgain(begin, end, kept)) {
-          option.seconds += NodeSeconds(*stage.nodes()[place], device_);
+          option.seconds += NodeSeconds(*stage.nodes()[place], cluster_.devices[schedule_.rank_of_stage[s]]);
           option.remade += MadeBytes(*stage.nodes()[place]);
         }
         if (option.remade == 0) return;
@@ -253,7 +253,9 @@ absl::StatusOr<CutAndRecompute> SolveWithRecompute(
     std::vector<char> counted(problem.stages, 0);
     for (size_t i = 0; i < times.size(); ++i) {
       const int stage = candidate.stage_of[i];
-      if (!std::exchange(counted[stage], 1)) with_time.items[i].seconds += candidate.plan.seconds[stage];
+      if (std::exchange(counted[stage], 1)) continue;
+      const double speed = problem.speed.empty() ? 1 : problem.speed[problem.rank_of_stage[stage]];
+      with_time.items[i].seconds += candidate.plan.seconds[stage] * speed;
     }
     const double time = StepTime(with_time, candidate.stage_of);
     // If nothing fits: the last, which recomputes most.

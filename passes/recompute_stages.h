@@ -30,7 +30,7 @@ PartitionProblem RecomputedEverywhere(const PartitionProblem& problem, const std
 
 struct RecomputePlan {
   std::vector<std::vector<RecomputedSegment>> recomputed;  // by stage
-  std::vector<double> seconds;                             // by stage: of what runs again, a microbatch
+  std::vector<double> seconds;                             // by stage, on its device: of what runs again, a microbatch
   bool fits = false;                                       // every rank, as its bytes are counted here
 };
 
@@ -42,7 +42,7 @@ class RecomputePlanner {
  public:
   // All must outlive the planner.
   RecomputePlanner(const Module& module, const StageItems& items, const Schedule& schedule,
-                   const DeviceProfile& device);
+                   const Cluster& cluster);
 
   RecomputePlan Everything(const std::vector<int>& stage_of) const;
   RecomputePlan ToFit(const std::vector<int>& stage_of, const std::vector<int64_t>& limits) const;
@@ -54,7 +54,7 @@ class RecomputePlanner {
   const Module& module_;
   const StageItems& items_;
   const Schedule& schedule_;
-  const DeviceProfile& device_;
+  const Cluster& cluster_;
 };
 
 // Whether a cut fits with nothing recomputed, as the partitioner counts bytes.

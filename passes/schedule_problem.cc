@@ -33,7 +33,8 @@ ScheduleProblem ScheduleProblemOf(const Module& module, const Cluster& cluster) 
   problem.links = StageLinks(module, cluster, module.mode == Mode::kTrain);
   problem.memory.resize(module.stages.size());
   for (const Stage& stage : module.stages) problem.times.push_back(stage.times);
-  for (const RankMemory& memory : module.memory) {
+  for (size_t r = 0; r < module.memory.size(); ++r) {
+    const RankMemory& memory = module.memory[r];
     const std::vector<std::set<ActionOf>> users = UsersOfBuffers(memory);
     int64_t rest = memory.arena_bytes;
     for (size_t b = 0; b < memory.buffers.size(); ++b) {
@@ -44,8 +45,8 @@ ScheduleProblem ScheduleProblemOf(const Module& module, const Cluster& cluster) 
       // Of one action and a message: there are two at a time, so that one can travel.
       if (users[b].size() == 1) rest += 2 * buffer.stride();
     }
-    problem.limit.push_back(cluster.memory_limit > 0 ? cluster.memory_limit - rest
-                                                     : std::numeric_limits<int64_t>::max());
+    const int64_t limit = cluster.devices[r].memory_bytes;
+    problem.limit.push_back(limit > 0 ? limit - rest : std::numeric_limits<int64_t>::max());
   }
   return problem;
 }

@@ -33,10 +33,11 @@ void SimulateUpdate(Module& module, const Cluster& cluster) {
   const int ranks = static_cast<int>(module.schedule.ranks.size());
   double tied_message = 0, norm_message = 0;
   for (const Message& message : module.messages) {
-    if (module.stages[message.from_stage].rank == module.stages[message.to_stage].rank) continue;
+    const int from = module.stages[message.from_stage].rank, to = module.stages[message.to_stage].rank;
+    if (from == to) continue;
     int64_t bytes = 0;
     for (const Value* value : message.node->inputs()) bytes += value->type.bytes();
-    const double seconds = MessageSeconds(bytes, cluster.link);
+    const double seconds = MessageSeconds(bytes, cluster.LinkBetween(from, to));
     if (message.kind == MessageKind::kTied) tied_message = std::max(tied_message, seconds);
     if (message.kind == MessageKind::kNorm) norm_message = std::max(norm_message, seconds);
   }
@@ -54,7 +55,7 @@ void SimulateUpdate(Module& module, const Cluster& cluster) {
     double seconds = 0;
     for (const Program& program : programs[rank].programs) {
       if (program.kind != kind || (kind == ActionKind::kUpdate && program.stage != stage)) continue;
-      for (const Node* node : program.nodes) seconds += NodeSeconds(*node, cluster.device);
+      for (const Node* node : program.nodes) seconds += NodeSeconds(*node, cluster.devices[rank]);
     }
     return seconds;
   };

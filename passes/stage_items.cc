@@ -8,6 +8,7 @@
 #include "compiler/cost/node_cost.h"
 #include "compiler/ops/op_info.h"
 #include "runtime/base/small_floats.h"
+#include "runtime/base/status.h"
 
 namespace pipec {
 namespace {
@@ -27,14 +28,28 @@ const Value* Viewed(const Value* value) {
   return value;
 }
 
-absl::Status NumberItems(const Module& module, const Cluster& cluster, StageItems& items) {
+double Sum(const StageTimes& times) { return times.f + times.i + times.w; }
+
+// By kind of device, one of its kind.
+std::vector<const DeviceProfile*> KindsOfDevices(const Cluster& cluster, std::vector<int>& kind_of_rank) {
+  std::vector<const DeviceProfile*> kinds;
+  for (const DeviceProfile& device : cluster.devices) {
+    const auto it = std::find_if(kinds.begin(), kinds.end(),
+                                 [&device](const DeviceProfile* kind) { return kind->name == device.name; });
+    kind_of_rank.push_back(static_cast<int>(it - kinds.begin()));
+    if (it == kinds.end()) kinds.push_back(&device);
+  }
+  return kinds;
+}
+
+absl::Status NumberItems(const Module& module, const std::vector<const DeviceProfile*>& kinds, StageItems& items) {
   items.item_of.assign(module.graph.num_nodes(), -1);
+  items.times_on.resize(kinds.size());
   for (Node* node : module.graph.Nodes()) {
-    const double seconds = NodeSeconds(*node, cluster.device);
     if (node->kind == Kind::kF) {
       items.item_of[node->index] = static_cast<int>(items.nodes.size());
       items.nodes.push_back(node);
-      items.times.push_back({seconds, 0, 0});
+      for (size_t k = 0; k < kinds.size(); ++k) items.times_on[k].push_back({NodeSeconds(*node, *kinds[k]), 0, 0});
     } else if (IsBackward(*node)) {
       const int item = node->origin ? items.item_of[node->origin->index] : -1;
       if (item < 0) {
@@ -42,15 +57,39 @@ absl::Status NumberItems(const Module& module, const Cluster& cluster, StageItem
             absl::StrCat("backward node ", node->name(), " has no forward node as origin"));
       }
       items.item_of[node->index] = item;
-      StageTimes& times = items.times[item];
-      (node->kind == Kind::kI ? times.i : times.w) += seconds;
+      for (size_t k = 0; k < kinds.size(); ++k) {
+        StageTimes& times = items.times_on[k][item];
+        (node->kind == Kind::kI ? times.i : times.w) += NodeSeconds(*node, *kinds[k]);
+      }
     }
   }
   items.problem.items.resize(items.nodes.size());
-  for (int k = 0; k < items.nodes.size(); ++k) {
-    items.problem.items[k].seconds = items.times[k].f + items.times[k].i + items.times[k].w;
-  }
   return absl::OkStatus();
+}
+
+// The first rank's kind of device has speed 1.
+void SetTimes(StageItems& items) {
+  if (items.times_on.size() == 1) {
+    items.times = items.times_on[0];
+    return;
+  }
+  std::vector<double> seconds;  // of all items, by kind
+  for (const std::vector<StageTimes>& times : items.times_on) {
+    double& all = seconds.emplace_back(0);
+    for (const StageTimes& item : times) all += Sum(item);
+  }
+  const double ranks = static_cast<double>(items.kind_of_rank.size());
+  items.times.resize(items.nodes.size());
+  for (const int kind : items.kind_of_rank) {
+    const double speed = seconds[kind] > 0 ? seconds[0] / seconds[kind] : 1;
+    items.problem.speed.push_back(speed);
+    for (size_t k = 0; k < items.times.size(); ++k) {
+      const StageTimes& times = items.times_on[kind][k];
+      items.times[k].f += times.f * speed / ranks;
+      items.times[k].i += times.i * speed / ranks;
+      items.times[k].w += times.w * speed / ranks;
+    }
+  }
 }
 
 // A cast to 16 bits behind what it casts, or one from 16 bits in front of who wants it (insert-casts): a cut
@@ -113,7 +152,13 @@ void AddBytes(const Module& module, StageItems& items) {
 
 // A forward value travels to later items; a gradient to earlier ones, which costs the same in the other
 // direction.
-void AddTensors(const Module& module, const Cluster& cluster, StageItems& items) {
+void AddTensors(const Module& module, const std::vector<Link>& links, StageItems& items) {
+  const auto add = [&](int producer, std::vector<int> consumers, int64_t bytes) {
+    double seconds = MessageSeconds(bytes, links[0]);
+    for (const Link& link : links) seconds = std::min(seconds, MessageSeconds(bytes, link));
+    items.problem.tensors.push_back({producer, std::move(consumers), seconds});
+    items.tensor_bytes.push_back(bytes);
+  };
   for (const Node* node : module.graph.Nodes()) {
     const int producer = items.item_of[node->index];
     if (producer < 0) continue;
@@ -125,13 +170,8 @@ void AddTensors(const Module& module, const Cluster& cluster, StageItems& items)
         if (item > producer) later.push_back(item);
         if (item >= 0 && item < producer) earlier.push_back(item);
       }
-      const double seconds =
-          later.empty() && earlier.empty() ? 0 : MessageSeconds(value->type.bytes(), cluster.link);
-      if (!later.empty()) {
-        items.problem.tensors.push_back({producer, SortedUnique(std::move(later)), seconds});
-      }
-      for (int item : SortedUnique(std::move(earlier)))
-        items.problem.tensors.push_back({item, {producer}, seconds});
+      if (!later.empty()) add(producer, SortedUnique(std::move(later)), value->type.bytes());
+      for (int item : SortedUnique(std::move(earlier))) add(item, {producer}, value->type.bytes());
     }
   }
 }
@@ -154,10 +194,13 @@ std::vector<bool> NodesWithoutData(const Graph& graph) {
 
 absl::StatusOr<StageItems> BuildStageItems(const Module& module, const Cluster& cluster) {
   StageItems items;
-  if (absl::Status status = NumberItems(module, cluster, items); !status.ok()) return status;
+  const std::vector<const DeviceProfile*> kinds = KindsOfDevices(cluster, items.kind_of_rank);
+  RETURN_IF_ERROR(NumberItems(module, kinds, items));
+  SetTimes(items);
+  for (size_t k = 0; k < items.times.size(); ++k) items.problem.items[k].seconds = Sum(items.times[k]);
   Glue(module, items);
   AddBytes(module, items);
-  AddTensors(module, cluster, items);
+  AddTensors(module, cluster.Links(), items);
   return items;
 }
 

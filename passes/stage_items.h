@@ -15,15 +15,20 @@ struct StageItems {
   std::vector<Node*> nodes;  // forward nodes in execution order: item k is nodes[k]
   // By Node::index: forward nodes, and backward nodes through their origin; -1 for the others.
   std::vector<int> item_of;
-  std::vector<StageTimes> times;  // seconds of each item
-  // Items, tensors and shared parameters; stages, in_flight, rank_of_stage and memory_limit are left to the
-  // caller.
+  std::vector<int> kind_of_rank;                  // devices of one name are of one kind
+  std::vector<std::vector<StageTimes>> times_on;  // seconds of each item, by kind of device
+  // Of each item on a device of speed 1, as the problem has them: the mean over ranks of time x speed.
+  std::vector<StageTimes> times;
+  std::vector<int64_t> tensor_bytes;              // by tensor of the problem
+  // Items, tensors, shared parameters and speeds; stages, in_flight, rank_of_stage and memory_limit are left to
+  // the caller. The partitioner knows a device by one speed, that of all items together, and one link: the fastest there is.
   PartitionProblem problem;
 };
 
 // No cut between: a node that depends on parameters and constants only, and its consumer; a view and what it
 // views; the accumulators of the loss and what they add up. Internal if a backward node has no forward node
 // as origin. Node::index must be valid.
+// The cluster has a device for each rank.
 absl::StatusOr<StageItems> BuildStageItems(const Module& module, const Cluster& cluster);
 
 // Nodes that depend on no input of the model: true at Node::index (which must be valid).

@@ -1,23 +1,18 @@
 #include "tools/compile_flags.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "compiler/cost/cluster.h"
-#include "compiler/cost/measured_costs.h"
 #include "compiler/onnx/import.h"
 #include "compiler/schedule/schedule.h"
 #include "passes/evaluate.h"
 #include "passes/loss_terms.h"
 #include "runtime/base/status.h"
+#include "tools/read_text.h"
 
 namespace pipec {
 namespace {
@@ -34,12 +29,6 @@ std::vector<std::string> ScheduleNames() {
   std::vector<std::string> names;
   for (const ScheduleInfo& info : AllSchedules()) names.emplace_back(info.name);
   names.emplace_back(CompileFlags::kAutoSchedule);
-  return names;
-}
-
-std::vector<std::string> DeviceNames() {
-  std::vector<std::string> names;
-  for (const DeviceProfile& profile : AllDeviceProfiles()) names.push_back(profile.name);
   return names;
 }
 
@@ -149,10 +138,7 @@ void CompileFlags::AddTo(FlagTable& table) {
   table.Choice("staleness", &staleness_, {"none", "lr"},
                "schedules without flush: lr scales the learning rate by how late the update of a stage is");
   table.Int("seed", "N", &seed_, 0, "initial values of added parameters");
-  table.Group("Devices");
-  table.Choice("device", &device_, DeviceNames(), "what to plan for; --list-devices describes them");
-  table.String("profile", "FILE", &profile_, "measured costs from piperun --profile; what it lacks is modelled", "none");
-  table.Size("memory", &memory_, "limit per device", "the device's; cpu: this machine's divided by P");
+  devices_.AddTo(table);
   table.Check([this]() -> absl::Status {
     // What a plan can say; far below where products leave the range of a number.
     constexpr int64_t kStages = 1 << 16, kMicrobatches = 1 << 24;
@@ -186,13 +172,8 @@ void CompileFlags::AddTo(FlagTable& table) {
 absl::Status CompileFlags::ReadScheduleFile() {
   CompileOptions& options = context_.options;
   if (!absl::EndsWith(schedule_, kScheduleFile)) return absl::OkStatus();
-  std::ifstream file(schedule_);
-  std::stringstream contents;
-  contents << file.rdbuf();
-  if (!file)
-    return absl::NotFoundError(
-        absl::StrCat("--schedule: cannot read ", schedule_, ": ", std::strerror(errno)));
-  ASSIGN_OR_RETURN(Schedule schedule, FromCsv(contents.str(), schedule_));
+  ASSIGN_OR_RETURN(const std::string contents, ReadText("schedule", schedule_));
+  ASSIGN_OR_RETURN(Schedule schedule, FromCsv(contents, schedule_));
   auto take = [&](absl::string_view flag, int& given, int value) {
     if (given != 0 && given != value) {
       return absl::InvalidArgumentError(
@@ -206,24 +187,6 @@ absl::Status CompileFlags::ReadScheduleFile() {
   RETURN_IF_ERROR(take("microbatches", microbatches_, schedule.shape.microbatches));
   options.schedule_from_file = std::make_shared<const Schedule>(std::move(schedule));
   return absl::OkStatus();
-}
-
-absl::Status CompileFlags::ReadProfile() {
-  if (profile_.empty()) return absl::OkStatus();
-  std::ifstream file(profile_);
-  std::stringstream contents;
-  contents << file.rdbuf();
-  if (!file)
-    return absl::NotFoundError(absl::StrCat("--profile: cannot read ", profile_, ": ", std::strerror(errno)));
-  absl::StatusOr<MeasuredCosts> costs = ParseProfile(contents.str());
-  absl::Status status = costs.status();
-  if (costs.ok()) {
-    notes_.push_back(absl::StrCat("measured times are those of ", costs->ranks, " ranks of ", costs->threads,
-                                  costs->threads == 1 ? " thread" : " threads", " each (--profile)"));
-    status = UseProfile(*std::move(costs), context_.options.cluster);
-  }
-  if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat("--profile=", profile_, ": ", status.message()));
 }
 
 bool CompileFlags::TakeLess(const std::vector<int64_t>& bytes_by_rank) {
@@ -307,8 +270,7 @@ absl::StatusOr<int64_t> CompileFlags::Resolve() {
   if (optimizer_.empty() && options.mode == Mode::kTrain) {
     Assume(absl::StrCat("optimizer ", options.optimizer, " (--optimizer)"));
   }
-  ASSIGN_OR_RETURN(options.cluster, MakeCluster(device_, options.ranks, memory_));
-  RETURN_IF_ERROR(ReadProfile());
+  ASSIGN_OR_RETURN(options.cluster, devices_.Resolve(options.ranks, notes_));
 
   const int64_t parts = static_cast<int64_t>(options.microbatches) * options.replicas;
   if (batch_ == 0) return 0;

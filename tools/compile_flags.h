@@ -10,6 +10,7 @@
 #include "compiler/ir/module.h"
 #include "passes/auto_schedule.h"
 #include "passes/pass.h"
+#include "tools/device_flags.h"
 #include "tools/support/flags.h"
 
 namespace pipec {
@@ -47,17 +48,17 @@ class CompileFlags {
   // Fills context_.options; returns the samples of a microbatch, 0 for the model's own.
   absl::StatusOr<int64_t> Resolve();
   absl::Status ReadScheduleFile();
-  absl::Status ReadProfile();
   void Assume(std::string what) { notes_.push_back(std::move(what)); }
 
   std::string model_;
   // As given; "" and 0: left open.
-  std::string mode_, schedule_, optimizer_, precision_ = "fp32", loss_ = "auto", recompute_ = "auto", device_ = "cpu", profile_,
+  std::string mode_, schedule_, optimizer_, precision_ = "fp32", loss_ = "auto", recompute_ = "auto",
               staleness_ = "none";
   int stages_ = 0, microbatches_ = 0;
-  int64_t batch_ = 0, memory_ = 0, seed_ = 0;
+  int64_t batch_ = 0, seed_ = 0;
   std::map<std::string, std::string> dims_, inputs_;
   bool allow_links_ = false;
+  DeviceFlags devices_;
   PassContext context_;
   std::vector<std::string> notes_;
 };

@@ -31,8 +31,8 @@ int64_t KeptBytes(const RankMemory& memory) {
 // count; the more, the more often that was not enough. Nothing if memory was not laid out.
 std::vector<int64_t> MissingBytes(const Module& module, const CompileOptions& options, int tries) {
   std::vector<int64_t> missing;
-  const int64_t limit = options.cluster.memory_limit;
   for (size_t r = 0; r < module.memory.size(); ++r) {
+    const int64_t limit = options.cluster.devices[r].memory_bytes;
     const int64_t beyond = std::max<int64_t>(module.memory[r].arena_bytes - limit, 0);
     const int64_t held_back = r < options.held_back.size() ? options.held_back[r] : 0;
     const int64_t uncounted = std::max<int64_t>(limit - held_back - KeptBytes(module.memory[r]), 0);

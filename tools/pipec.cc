@@ -221,7 +221,7 @@ absl::Status Compile(PipecFlags& flags) {
                                : flags.parameters == "link" ? ParameterMode::kLink
                                                             : ParameterMode::kAuto;
     RETURN_IF_ERROR(WritePlan(*module, flags.compile.model(), directory, mode, html,
-                              flags.compile.context().options.cluster.device));
+                              flags.compile.context().options.cluster));
   }
   if (flags.json) std::cout << ReportJson(report);
   if (flags.json || flags.prints_module()) return absl::OkStatus();

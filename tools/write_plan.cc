@@ -11,7 +11,7 @@ namespace pipec {
 
 absl::Status WritePlan(const Module& module, const std::string& model_path, const std::string& directory,
                        ParameterMode parameters, const std::string& report,
-                       const DeviceProfile& device) {
+                       const Cluster& cluster) {
   ASSIGN_OR_RETURN(const ParameterPlacement placement, PlaceParameters(module, parameters));
   // The model as the plan holds it, and as an export of trained parameters will.
   std::vector<ExternalTensor> places[2];
@@ -26,7 +26,7 @@ absl::Status WritePlan(const Module& module, const std::string& model_path, cons
   EmitOptions options;
   options.directory = directory;
   options.pipec_version = kVersion;
-  options.device = &device;
+  options.cluster = &cluster;
   ASSIGN_OR_RETURN(std::vector<std::string> models, WithExternalData(model_path, places));
   options.files = {
       {"model.onnx", std::move(models[0])}, {"export.onnx", std::move(models[1])}, {"report.html", report}};

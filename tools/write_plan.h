@@ -11,10 +11,10 @@
 namespace pipec {
 
 // `model_path`: the user's model, which the plan carries with its weights pointing into the plan's (or the
-// user's) files; `report`: contents of report.html; `device`: whose modelled
-// times the instructions carry. Errors are EmitPlan's.
+// user's) files; `report`: contents of report.html; `cluster`: of whose devices
+// the instructions carry the modelled times. Errors are EmitPlan's.
 absl::Status WritePlan(const Module& module, const std::string& model_path, const std::string& directory,
                        ParameterMode parameters, const std::string& report,
-                       const DeviceProfile& device);
+                       const Cluster& cluster);
 
 }  // namespace pipec

@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/status.h"
 
 namespace pipec {
 namespace {
@@ -66,30 +68,78 @@ const std::vector<DeviceProfile>& Profiles() {
   return *kProfiles;
 }
 
+Link Slower(const Link& a, const Link& b) {
+  return {std::max(a.latency_seconds, b.latency_seconds), std::min(a.bytes_per_second, b.bytes_per_second),
+          a.origin == b.origin ? a.origin : Origin::kModelled};
+}
+
 int64_t MachineMemory() { return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE); }
 
 }  // namespace
 
 absl::Span<const DeviceProfile> AllDeviceProfiles() { return Profiles(); }
 
-absl::StatusOr<Cluster> MakeCluster(absl::string_view device, int ranks, int64_t memory_limit) {
-  auto profile = std::find_if(Profiles().begin(), Profiles().end(),
-                              [device](const DeviceProfile& p) { return p.name == device; });
-  if (profile == Profiles().end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("unknown device ", device, ", known are ",
-                     absl::StrJoin(Profiles(), ", ",
-                                   [](std::string* out, const DeviceProfile& p) { out->append(p.name); })));
+absl::StatusOr<DeviceProfile> FindDevice(absl::string_view name) {
+  const auto profile = std::find_if(Profiles().begin(), Profiles().end(),
+                                    [name](const DeviceProfile& p) { return p.name == name; });
+  if (profile != Profiles().end()) return *profile;
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown device ", name, ", known are ",
+                   absl::StrJoin(Profiles(), ", ",
+                                 [](std::string* out, const DeviceProfile& p) { out->append(p.name); })));
+}
+
+Link Cluster::LinkBetween(int a, int b) const {
+  const auto ranks = rank_links.find(std::minmax(a, b));
+  if (ranks != rank_links.end()) return ranks->second;
+  if (host_of[a] == host_of[b]) return Slower(devices[a].link, devices[b].link);
+  const auto hosts = host_links.find(std::minmax(host_of[a], host_of[b]));
+  return hosts != host_links.end() ? hosts->second : network;
+}
+
+std::vector<Link> Cluster::Links() const {
+  std::vector<Link> links;
+  std::set<std::pair<double, double>> seen;
+  const auto add = [&](const Link& link) {
+    if (seen.insert({link.latency_seconds, link.bytes_per_second}).second) links.push_back(link);
+  };
+  for (const DeviceProfile& device : devices) add(device.link);
+  if (!host_of.empty() && *std::max_element(host_of.begin(), host_of.end()) > 0) add(network);
+  for (const auto& [hosts, link] : host_links) add(link);
+  for (const auto& [ranks, link] : rank_links) add(link);
+  return links;
+}
+
+std::string Cluster::DeviceNames() const {
+  std::vector<std::pair<std::string, int>> names;
+  for (const DeviceProfile& device : devices) {
+    const auto it = std::find_if(names.begin(), names.end(),
+                                 [&device](const auto& name) { return name.first == device.name; });
+    it == names.end() ? void(names.push_back({device.name, 1})) : void(++it->second);
   }
-  Cluster cluster{*profile, profile->link, memory_limit};
-  if (device == "cpu") {
-    const double cores = std::max(1u, std::thread::hardware_concurrency());
-    cluster.device.flops_per_second *= cores / ranks;
-    cluster.device.bytes_per_second *= cores / ranks;
-    cluster.device.memory_bytes = MachineMemory() / ranks;
-  }
-  if (memory_limit <= 0) cluster.memory_limit = cluster.device.memory_bytes;
+  if (names.size() == 1) return names[0].first;
+  return absl::StrJoin(names, ", ", [](std::string* out, const auto& name) {
+    absl::StrAppend(out, name.second, " x ", name.first);
+  });
+}
+
+Cluster EqualDevices(const DeviceProfile& device, int ranks) {
+  Cluster cluster;
+  cluster.devices.assign(ranks, device);
+  cluster.host_of.assign(ranks, 0);
   return cluster;
+}
+
+absl::StatusOr<Cluster> MakeCluster(absl::string_view name, int ranks, int64_t memory_limit) {
+  ASSIGN_OR_RETURN(DeviceProfile device, FindDevice(name));
+  if (name == "cpu") {
+    const double cores = std::max(1u, std::thread::hardware_concurrency());
+    device.flops_per_second *= cores / ranks;
+    device.bytes_per_second *= cores / ranks;
+    device.memory_bytes = MachineMemory() / ranks;
+  }
+  if (memory_limit > 0) device.memory_bytes = memory_limit;
+  return EqualDevices(device, ranks);
 }
 
 }  // namespace pipec

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,22 +30,35 @@ struct DeviceProfile {
   double flops_per_second = 0;   // float32 (or TF32 where the device computes float32 products so), dense
   double bytes_per_second = 0;   // memory bandwidth
   double launch_seconds = 0;     // per instruction
-  int64_t memory_bytes = 0;
-  Link link;                     // between two such devices of one machine
+  int64_t memory_bytes = 0;      // what a plan may take of it; 0: no limit
+  Link link;                     // to other devices of its host
   std::string source;            // where the figures come from
   std::shared_ptr<const MeasuredCosts> measured;  // times that come before the rates; null: none
 };
 
-// P equal devices and one kind of link between any two.
+// The devices of one pipeline, one a rank, and what lies between them.
 struct Cluster {
-  DeviceProfile device;
-  Link link;
-  int64_t memory_limit = 0;      // per device, bytes
+  std::vector<DeviceProfile> devices;              // by rank; those of one name have the same rates
+  std::vector<int> host_of;                        // by rank
+  Link network;                                    // between hosts
+  std::map<std::pair<int, int>, Link> host_links;  // by two hosts, ascending: instead of `network`
+  std::map<std::pair<int, int>, Link> rank_links;  // by two ranks, ascending: instead of all else
+
+  // Between two ranks, either way. Of one host: the slower of what the two devices have.
+  Link LinkBetween(int a, int b) const;
+  // Every link that two ranks could have between them.
+  std::vector<Link> Links() const;
+  // "h200", or "2 x h200, 1 x v100": by name, in the order of the ranks.
+  std::string DeviceNames() const;
 };
 
 absl::Span<const DeviceProfile> AllDeviceProfiles();
-// One device a rank. Unknown name: InvalidArgument that lists the known ones. "cpu" takes this machine's cores and
-// memory divided by `ranks`. memory_limit 0: all of the device's memory.
+// InvalidArgument that lists the known ones if there is none of this name. "cpu" is one core, and its memory left open.
+absl::StatusOr<DeviceProfile> FindDevice(absl::string_view name);
+// So many of one device, on one host.
+Cluster EqualDevices(const DeviceProfile& device, int ranks);
+// The same by name. "cpu" takes this machine's cores and memory divided by `ranks`. memory_limit 0: all of the device's
+// memory.
 absl::StatusOr<Cluster> MakeCluster(absl::string_view device, int ranks, int64_t memory_limit);
 
 }  // namespace pipec

@@ -124,13 +124,17 @@ Link FitLink(const std::vector<MeasuredMessage>& messages, const Link& modelled)
 }
 
 absl::Status UseProfile(MeasuredCosts costs, Cluster& cluster) {
-  if (costs.device != cluster.device.name) {
-    return absl::InvalidArgumentError(absl::StrCat("the profile was measured on ", costs.device,
-                                                   ", the plan is for --device=", cluster.device.name));
+  const auto measured = std::make_shared<const MeasuredCosts>(std::move(costs));
+  bool used = false;
+  for (DeviceProfile& device : cluster.devices) {
+    if (device.name != measured->device) continue;
+    device.link = FitLink(measured->messages, device.link);
+    device.measured = measured;
+    used = true;
   }
-  cluster.link = FitLink(costs.messages, cluster.link);
-  cluster.device.measured = std::make_shared<const MeasuredCosts>(std::move(costs));
-  return absl::OkStatus();
+  if (used) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the profile was measured on ", measured->device,
+                                                 ", the plan is for ", cluster.DeviceNames()));
 }
 
 }  // namespace pipec

@@ -35,8 +35,8 @@ absl::StatusOr<MeasuredCosts> ParseProfile(absl::string_view text);
 // bandwidth of `modelled` unless that alone takes longer. `modelled` itself if there are none.
 Link FitLink(const std::vector<MeasuredMessage>& messages, const Link& modelled);
 
-// From here on nodes and messages of the cluster take what was measured, as far as it was. InvalidArgument if the
-// profile is another device's.
+// From here on nodes on devices of the profile's name, and messages between such of one host, take what was measured, as
+// far as it was. InvalidArgument if the cluster has none.
 absl::Status UseProfile(MeasuredCosts costs, Cluster& cluster);
 
 }  // namespace pipec

@@ -9,9 +9,10 @@ std::vector<StageLink> StageLinks(const Module& module, const Cluster& cluster, 
   for (const Message& message : module.messages) {
     if (message.kind != MessageKind::kActivation && (message.kind != MessageKind::kGradient || !backward))
       continue;
+    const int from = module.stages[message.from_stage].rank, to = module.stages[message.to_stage].rank;
     int64_t bytes = 0;
     for (const Value* value : message.node->inputs()) bytes += value->type.bytes();
-    links.push_back({message.from_stage, message.to_stage, MessageSeconds(bytes, cluster.link)});
+    links.push_back({message.from_stage, message.to_stage, MessageSeconds(bytes, cluster.LinkBetween(from, to))});
   }
   return links;
 }

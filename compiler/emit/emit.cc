@@ -62,8 +62,9 @@ absl::Status EmitPlan(const Module& module, const ParameterPlacement& placement,
   Manifest manifest = MakeManifest(module, placement, options.pipec_version);
   Files files(directory.path(), manifest);
   for (int r = 0; r < module.memory.size(); ++r) {
+    const DeviceProfile* device = options.cluster ? &options.cluster->devices[r] : nullptr;
     ASSIGN_OR_RETURN(const plan::RankPlan rank_plan,
-                     MakeRankPlan(module, r, placement, options.pipec_version, options.device));
+                     MakeRankPlan(module, r, placement, options.pipec_version, device));
     RETURN_IF_ERROR(files.Add(RankFileName(r), rank_plan.SerializeAsString()));
   }
   RETURN_IF_ERROR(DescribeLinks(placement, manifest));

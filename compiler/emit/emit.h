@@ -23,8 +23,8 @@ struct EmitOptions {
   // Written as they are: model.onnx (external data in kParameterFile), export.onnx (external data in
   // model.safetensors, same offsets), report.html. Names are the caller's, never a tensor's.
   std::vector<PlanFile> files;
-  // What the modelled times of instructions are of; null: they are left out.
-  const DeviceProfile* device = nullptr;
+  // Whose devices' the modelled times of instructions are; null: they are left out.
+  const Cluster* cluster = nullptr;
 };
 
 // Writes everything beside the target and renames at the end: on failure nothing is left behind. Errors:

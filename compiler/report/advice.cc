@@ -81,9 +81,10 @@ void MoreMicrobatches(const Module& module, const Cluster& cluster, const Report
 // The heaviest node of a stage with its backward nodes, and what it takes.
 std::pair<const Node*, double> HeaviestNode(const Module& module, const Cluster& cluster, int stage) {
   absl::flat_hash_map<const Node*, double> seconds;  // by forward node
+  const DeviceProfile& device = cluster.devices[module.stages[stage].rank];
   for (const Node* node : module.graph.Nodes()) {
     if (node->stage == stage && node->kind != Kind::kU)
-      seconds[node->kind == Kind::kF ? node : node->origin] += NodeSeconds(*node, cluster.device);
+      seconds[node->kind == Kind::kF ? node : node->origin] += NodeSeconds(*node, device);
   }
   std::pair<const Node*, double> most = {nullptr, 0};
   for (const Node* node : module.graph.Nodes()) {

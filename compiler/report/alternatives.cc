@@ -1,5 +1,6 @@
 #include "compiler/report/alternatives.h"
 
+#include <algorithm>
 #include <set>
 
 #include "compiler/cost/node_cost.h"
@@ -23,11 +24,30 @@ struct Work {
   double microbatch = 0, update = 0;  // seconds, on one device
 };
 
-Work WorkOf(const Module& module, const DeviceProfile& device) {
-  Work work;
-  for (const Node* node : module.graph.Nodes())
-    (node->kind == Kind::kU ? work.update : work.microbatch) += NodeSeconds(*node, device);
-  return work;
+// On the slowest device.
+Work WorkOf(const Module& module, const Cluster& cluster) {
+  Work slowest;
+  std::set<std::string> seen;
+  for (const DeviceProfile& device : cluster.devices) {
+    if (!seen.insert(device.name).second) continue;
+    Work work;
+    for (const Node* node : module.graph.Nodes())
+      (node->kind == Kind::kU ? work.update : work.microbatch) += NodeSeconds(*node, device);
+    if (work.microbatch >= slowest.microbatch) slowest = work;
+  }
+  return slowest;
+}
+
+// What each part of a message passes at the same time as all others.
+Link RingLink(const Cluster& cluster) {
+  const int devices = static_cast<int>(cluster.devices.size());
+  Link slowest;
+  for (int r = 0; r < devices; ++r) {
+    const Link link = cluster.LinkBetween(r, (r + 1) % devices);
+    slowest.latency_seconds = std::max(slowest.latency_seconds, link.latency_seconds);
+    slowest.bytes_per_second = std::min(slowest.bytes_per_second, link.bytes_per_second);
+  }
+  return slowest;
 }
 
 int64_t GradientBytes(const Module& module) {
@@ -87,11 +107,12 @@ int64_t BytesOnOneDevice(const Module& module) {
 std::vector<Alternative> Alternatives(const Module& module, const Cluster& cluster) {
   const int devices = module.schedule.shape.ranks, microbatches = module.schedule.shape.microbatches;
   if (module.mode != Mode::kTrain || devices < 2) return {};
-  const Work work = WorkOf(module, cluster.device);
+  const Work work = WorkOf(module, cluster);
+  const Link link = RingLink(cluster);
   const int64_t whole = BytesOnOneDevice(module), gradients = GradientBytes(module);
 
   AllReduce of_gradients;
-  of_gradients.Add(static_cast<double>(gradients), 1, devices, cluster.link);
+  of_gradients.Add(static_cast<double>(gradients), 1, devices, link);
   const int share = (microbatches + devices - 1) / devices;
   const Alternative data{"data parallel", share * work.microbatch + of_gradients.seconds + work.update,
                          of_gradients.bytes, whole};
@@ -100,7 +121,7 @@ std::vector<Alternative> Alternatives(const Module& module, const Cluster& clust
   const std::vector<const Node*> products = ProductsWithWeights(module);
   for (size_t k = 0; k < products.size(); ++k) {
     const Value* summed = k % 2 ? products[k]->output(0) : products[k]->input(0);
-    of_activations.Add(static_cast<double>(summed->type.bytes()), microbatches, devices, cluster.link);
+    of_activations.Add(static_cast<double>(summed->type.bytes()), microbatches, devices, link);
   }
   const Alternative tensor{"tensor parallel",
                            (microbatches * work.microbatch + work.update) / devices + of_activations.seconds,

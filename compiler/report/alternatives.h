@@ -23,6 +23,7 @@ struct Alternative {
 //  - tensor parallel (Shoeybi et al., Megatron-LM, 1909.08053): every device takes 1/P of every node; of two products with
 //    weights that follow each other one sums its results over the devices in the forward pass, one its operand's gradients in
 //    the backward pass.
+// Where devices differ all take equal shares, so the slowest decides, and so does the slowest link of the ring.
 std::vector<Alternative> Alternatives(const Module& module, const Cluster& cluster);
 
 // Bytes that the module sends in a step, all ranks together, and what one device would need for it alone.

@@ -22,6 +22,7 @@ std::string ReportJson(const Report& report) {
   for (const StageRow& row : report.stages) {
     out["stages"].push_back({{"stage", row.stage},
                              {"rank", row.rank},
+                             {"device", row.device},
                              {"nodes", row.nodes},
                              {"parameters", row.parameters},
                              {"flop", row.flop},
@@ -30,6 +31,7 @@ std::string ReportJson(const Report& report) {
                              {"messages_s", row.message_seconds},
                              {"times", OriginOf(row.measured)},
                              {"sent_bytes", row.sent_bytes},
+                             {"memory_limit", row.memory_limit},
                              {"peak_bytes", row.peak_bytes},
                              {"live_bytes", row.live_bytes}});
   }

@@ -1,6 +1,7 @@
 #include "compiler/report/report.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -21,6 +22,20 @@ class MeasuredShare {
   double measured_ = 0, modelled_ = 0;  // seconds
 };
 
+// Measured if all messages between ranks are.
+Origin MessageOrigin(const Module& module, const Cluster& cluster) {
+  std::set<std::pair<int, int>> pairs;
+  for (const Message& message : module.messages) {
+    const int from = module.stages[message.from_stage].rank, to = module.stages[message.to_stage].rank;
+    if (from != to) pairs.insert({from, to});
+  }
+  if (pairs.empty()) pairs.insert({0, 0});
+  for (const auto& [from, to] : pairs) {
+    if (cluster.LinkBetween(from, to).origin == Origin::kModelled) return Origin::kModelled;
+  }
+  return Origin::kMeasured;
+}
+
 }  // namespace
 
 std::string OriginOf(double measured_share) {
@@ -37,13 +52,16 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
   report.mode = module.mode;
   report.precision = module.precision;
   if (module.mode == Mode::kTrain) report.optimizer = module.training.optimizer;
-  report.device = cluster.device.name;
-  report.memory_limit = cluster.memory_limit;
+  report.device = cluster.DeviceNames();
+  for (const DeviceProfile& device : cluster.devices) {
+    if (report.memory_limit == 0 || device.memory_bytes < report.memory_limit)
+      report.memory_limit = device.memory_bytes;
+  }
   report.shape = module.schedule.shape;
   report.batch = module.microbatch_size * report.shape.microbatches * module.replicas;
   report.notes = module.notes;
 
-  report.message_origin = cluster.link.origin;
+  report.message_origin = MessageOrigin(module, cluster);
   const int stages = static_cast<int>(module.stages.size());
   report.stages.resize(stages);
   std::vector<std::set<const Value*>> parameters(stages);
@@ -53,7 +71,7 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
     if (node->stage < 0 || node->stage >= stages || node->Is("Message", kPipecDomain)) continue;
     StageRow& row = report.stages[node->stage];
     ++row.nodes;
-    const NodeTime time = TimeOf(*node, cluster.device);
+    const NodeTime time = TimeOf(*node, cluster.devices[module.stages[node->stage].rank]);
     whole.Add(time);
     if (node->kind != Kind::kU) of_stage[node->stage].Add(time);
     if (node->kind != Kind::kU) row.flop += CostOf(*node).flops;
@@ -67,6 +85,8 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
     StageRow& row = report.stages[s];
     row.stage = s;
     row.rank = module.stages[s].rank;
+    row.device = cluster.devices[row.rank].name;
+    row.memory_limit = cluster.devices[row.rank].memory_bytes;
     row.forward_seconds = module.stages[s].times.f;
     row.backward_seconds = module.stages[s].times.i + module.stages[s].times.w;
     row.measured = of_stage[s].share();
@@ -78,18 +98,26 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
     report.peak_bytes = std::max(report.peak_bytes, row.peak_bytes);
     loads[row.rank] += row.forward_seconds + row.backward_seconds;
   }
-  std::set<std::pair<int, const Value*>> counted;  // each tensor once a stage
+  // Each tensor once a stage, by the slowest of its links; added up in their order.
+  std::vector<std::pair<int, double>> of_stages;
+  std::map<std::pair<int, const Value*>, size_t> place;
   for (const Message& message : module.messages) {
     if (message.kind != MessageKind::kActivation && message.kind != MessageKind::kGradient) continue;
     for (const Value* value : message.node->inputs()) {
       report.stages[message.from_stage].sent_bytes += value->type.bytes();
+      const Link link =
+          cluster.LinkBetween(report.stages[message.from_stage].rank, report.stages[message.to_stage].rank);
       for (int stage : {message.from_stage, message.to_stage}) {
-        if (!counted.insert({stage, value}).second) continue;
-        const double seconds = MessageSeconds(value->type.bytes(), cluster.link);
-        report.stages[stage].message_seconds += seconds;
-        loads[module.stages[stage].rank] += seconds;
+        const auto [it, added] = place.emplace(std::pair(stage, value), of_stages.size());
+        if (added) of_stages.push_back({stage, 0});
+        double& seconds = of_stages[it->second].second;
+        seconds = std::max(seconds, MessageSeconds(value->type.bytes(), link));
       }
     }
+  }
+  for (const auto& [stage, seconds] : of_stages) {
+    report.stages[stage].message_seconds += seconds;
+    loads[module.stages[stage].rank] += seconds;
   }
   report.measured = whole.share();
   report.bubble_ratio = module.simulation.bubble_ratio;

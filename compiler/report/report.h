@@ -25,6 +25,8 @@ struct StageRow {
   double measured = 0;         // share of these seconds that was measured, not modelled
   double message_seconds = 0;  // of what it sends and receives, each tensor once, per microbatch
   int64_t sent_bytes = 0;      // per microbatch, to other stages
+  std::string device;          // of its rank
+  int64_t memory_limit = 0;    // of its rank; 0: none
   int64_t peak_bytes = 0;      // of its rank
   int64_t live_bytes = 0;      // of its rank: the largest sum of what is live at once; no layout is smaller
 };
@@ -46,7 +48,7 @@ struct Report {
   Mode mode = Mode::kTrain;
   DType precision = DType::kFloat32;  // what is computed in
   std::string optimizer;              // "" in mode infer
-  std::string device;                 // whose rates the times are modelled with
+  std::string device;                 // whose rates the times are modelled with; several: how many of each
   ScheduleShape shape;
   int64_t batch = 0;  // samples per step
   std::vector<StageRow> stages;
@@ -57,7 +59,7 @@ struct Report {
   double bound_ratio = 0;
   double bound_seconds = 0;
   int64_t peak_bytes = 0;    // of the rank that needs most
-  int64_t memory_limit = 0;  // of a device
+  int64_t memory_limit = 0;  // of a device, the smallest if they differ
   double measured = 0;       // share of the seconds of all nodes, the update included, that was measured
   Origin message_origin = Origin::kModelled;
   std::vector<CandidateRow> candidates;     // the fastest first; empty: the schedule was given

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/report/candidates.h"
@@ -15,6 +17,11 @@ std::string Short(double number) {
   return absl::StrFormat("%.3g%s", number, kUnits[unit]);
 }
 
+bool DevicesDiffer(const Report& report) {
+  return std::any_of(report.stages.begin(), report.stages.end(),
+                     [&](const StageRow& row) { return row.device != report.stages[0].device; });
+}
+
 }  // namespace
 
 std::string ReportText(const Report& report) {
@@ -29,12 +36,14 @@ std::string ReportText(const Report& report) {
                         report.shape.microbatches, report.batch, report.device, origin,
                         Name(report.message_origin));
   absl::StrAppend(&out,
-                  "stage  rank  nodes  parameters     FLOP  forward ms  backward ms       sent  peak memory  times\n");
+                  "stage  rank  nodes  parameters     FLOP  forward ms  backward ms       sent  peak memory  times",
+                  DevicesDiffer(report) ? "     device\n" : "\n");
   for (const StageRow& row : report.stages) {
-    absl::StrAppendFormat(&out, "%5d %5d %6d %11s %8s %11.3f %12.3f %10s %12s  %s\n", row.stage, row.rank,
+    absl::StrAppendFormat(&out, "%5d %5d %6d %11s %8s %11.3f %12.3f %10s %12s  %s", row.stage, row.rank,
                           row.nodes, Short(row.parameters), Short(row.flop), row.forward_seconds * 1e3,
                           row.backward_seconds * 1e3, FormatSize(row.sent_bytes), FormatSize(row.peak_bytes),
                           OriginOf(row.measured));
+    absl::StrAppend(&out, DevicesDiffer(report) ? absl::StrCat("  ", row.device) : "", "\n");
   }
   absl::StrAppend(&out, "(FLOP, times and what is sent per microbatch; peak memory is the rank's)\n\n");
   absl::StrAppendFormat(&out, "bubble ratio              %.1f %% (%s)\n", report.bubble_ratio * 100, origin);

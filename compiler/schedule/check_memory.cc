@@ -50,20 +50,22 @@ std::vector<int64_t> MostKept(const Schedule& schedule, absl::Span<const KeptByt
 
 absl::Status CheckMemory(const Schedule& schedule, const ScheduleMemory& memory) {
   const std::vector<int64_t> kept = MostKept(schedule, memory.stages);
+  const auto beyond = [&](int r) { return memory.always[r] + kept[r] - memory.limits[r]; };
   int rank = 0;
   for (int r = 0; r < schedule.shape.ranks; ++r) {
-    if (memory.always[r] + kept[r] > memory.always[rank] + kept[rank]) rank = r;
+    if (beyond(r) > beyond(rank)) rank = r;
   }
-  if (memory.always[rank] + kept[rank] <= memory.limit) return absl::OkStatus();
-  if (memory.always[rank] > memory.limit) {
+  if (beyond(rank) <= 0) return absl::OkStatus();
+  const int64_t limit = memory.limits[rank];
+  if (memory.always[rank] > limit) {
     return absl::ResourceExhaustedError(
         absl::StrCat("schedule ", schedule.name, ": rank ", rank, " needs ", memory.always[rank],
-                     " bytes before anything is in flight, more than the limit of ", memory.limit));
+                     " bytes before anything is in flight, more than the limit of ", limit));
   }
   InFlight in_flight(memory.stages);
   int64_t bytes = 0;
   int position = -1;
-  while (bytes <= memory.limit) {
+  while (bytes <= limit) {
     const Action& action = schedule.ranks[rank][++position];
     if (IsCompute(action.kind)) bytes = memory.always[rank] + in_flight.Do(action);
   }
@@ -71,7 +73,7 @@ absl::Status CheckMemory(const Schedule& schedule, const ScheduleMemory& memory)
   return absl::ResourceExhaustedError(absl::StrCat(
       "schedule ", schedule.name, ": ", NameOf(schedule, {rank, position}), ": ", microbatches,
       microbatches == 1 ? " microbatch" : " microbatches", " of stage ", stage, " in flight: ", bytes,
-      " bytes, more than the limit of ", memory.limit, GridAround(schedule, {{rank, position}})));
+      " bytes, more than the limit of ", limit, GridAround(schedule, {{rank, position}})));
 }
 
 }  // namespace pipec

@@ -19,14 +19,14 @@ struct KeptBytes {
 struct ScheduleMemory {
   std::vector<KeptBytes> stages;  // S
   std::vector<int64_t> always;    // P: parameters, optimizer state, messages, what one action uses
-  int64_t limit = 0;              // per rank
+  std::vector<int64_t> limits;    // P
 };
 
 // By rank, the most bytes that its stages keep at once.
 std::vector<int64_t> MostKept(const Schedule& schedule, absl::Span<const KeptBytes> stages);
 
-// ResourceExhausted if a rank needs more than the limit: of the one that needs most the first action at which it does,
-// with the lists around it. The schedule must have passed CheckSchedule.
+// ResourceExhausted if a rank needs more than its limit: of the one that needs most beyond it the first action at which it
+// does, with the lists around it. The schedule must have passed CheckSchedule.
 absl::Status CheckMemory(const Schedule& schedule, const ScheduleMemory& memory);
 
 }  // namespace pipec

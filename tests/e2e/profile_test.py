@@ -109,7 +109,7 @@ class Profile(Case):
     def test_refusals(self):
         path = self.profile("--stages=2")
         flags = ["--stages=2", "--microbatches=8"]
-        self.assertIn("profile was measured on cpu, the plan is for --device=h200",
+        self.assertIn("profile was measured on cpu, the plan is for h200",
                       self.compile(self.model, *flags, "--device=h200", f"--profile={path}", expect=1))
         broken = self.write("broken.json", path.read_text()[:1000])
         self.assertIn("not a profile", self.compile(self.model, *flags, f"--profile={broken}", expect=1))

@@ -26,12 +26,15 @@ function headerOf({report, step}) {
 }
 
 function stageTable(report) {
+  const differ = report.stages.some(row => row.device !== report.stages[0].device);
   const rows = report.stages.map(row => [
     row.stage, row.rank, row.nodes, formatCount(row.parameters), formatFlop(row.flop), formatTime(row.forward_s * 1e9),
-    formatTime(row.backward_s * 1e9), formatBytes(row.sent_bytes), formatBytes(row.peak_bytes), row.times].map(String));
+    formatTime(row.backward_s * 1e9), formatBytes(row.sent_bytes), formatBytes(row.peak_bytes), row.times,
+    ...(differ ? [row.device] : [])].map(String));
   return section('stages', 'Stages', `Times are ${report.times}; bytes and counts are exact. Work, times and sent bytes are per ` +
                  'microbatch; peak memory is the rank’s.',
-                 table('stages', ['stage', 'rank', 'nodes', 'parameters', 'work', 'forward', 'backward', 'sent', 'peak memory', 'times'], rows));
+                 table('stages', ['stage', 'rank', 'nodes', 'parameters', 'work', 'forward', 'backward', 'sent', 'peak memory', 'times',
+                                  ...(differ ? ['device'] : [])], rows));
 }
 
 function listSection(id, title, note, lines) {

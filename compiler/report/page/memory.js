@@ -1,8 +1,9 @@
 // Memory over time, a row a rank, on the scale of the timeline above: what is always there, on it what microbatches keep, the
-// plan's reservation and the device's limit as lines, the peak as a dot.
+// plan's reservation and its device's limit as lines, the peak as a dot.
 
 class MemoryPicture {
-  constructor(step, view, limit) {
+  // `limits`: by rank, 0: none.
+  constructor(step, view, limits) {
     this.step = step;
     this.view = view;
     this.row = Math.max(16, ROW_HEIGHTS.find(([most]) => step.ranks <= most)[1] * 1.3);
@@ -11,8 +12,8 @@ class MemoryPicture {
     this.host = html('div', {class: 'picture'}, this.picture);
     const most = Math.max(...step.memory.map(curve => curve.reserved_bytes), 1);
     // A limit far above what is used would leave nothing to see.
-    this.limit = limit > 0 && limit <= 2 * most ? limit : 0;
-    this.most = Math.max(most, this.limit) * 1.05;
+    this.limits = limits.map(limit => limit <= 2 * most ? limit : 0);
+    this.most = Math.max(most, ...this.limits) * 1.05;
     view.onChange(() => this.draw());
   }
 
@@ -63,23 +64,25 @@ class MemoryPicture {
         `<rect class="idle" x="${left}" y="${base - room}" width="${(end - left).toFixed(2)}" height="${room}"/>` +
         `<path class="kept" data-rank="${rank}" d="${area}"/>` +
         `<path class="always" data-rank="${rank}" d="M${left} ${base}V${y(curve.always_bytes)}H${end.toFixed(2)}V${base}z"/>` +
-        across(curve.reserved_bytes, 'reserved') + (this.limit ? across(this.limit, 'limit') : '') +
+        across(curve.reserved_bytes, 'reserved') + (this.limits[rank] ? across(this.limits[rank], 'limit') : '') +
         (shown ? `<circle class="peak" data-rank="${rank}" data-bytes="${peak.bytes}" cx="${x.toFixed(2)}" cy="${y(peak.bytes)}" r="3"/>` : '') +
         `<text class="label" x="${left - 8}" y="${base - room / 2 + 4}" text-anchor="end">${label}</text>` +
         `<text class="label" x="${scale.column}" y="${base - room / 2 + 4}">${formatBytes(peak.bytes)}</text></g>`;
   }
 }
 
-function memorySection(step, view, {memory_limit: limit, mode}) {
-  const picture = new MemoryPicture(step, view, limit);
+function memorySection(step, view, {stages, memory_limit: least, mode}) {
+  const limits = step.memory.map((_, rank) => stages.find(row => row.rank === rank).memory_limit);
+  const picture = new MemoryPicture(step, view, limits), shown = picture.limits.some(limit => limit > 0);
+  const equal = limits.every(limit => limit === least);
   const always = formatBytes(Math.max(...step.memory.map(curve => curve.always_bytes)));
-  const limits = limit > 0 && !picture.limit ? ` The limit of a device, ${formatBytes(limit)}, lies above the picture.` : '';
+  const above = least > 0 && !shown ? ` The limit of a device, ${formatBytes(least)}${equal ? '' : ' or more'}, lies above the picture.` : '';
   const key = html('p', {class: 'key'}, swatch('always', `parameters${mode === 'train' ? ', gradients, optimizer state' : ''} (${always} at most)`),
                    swatch('kept', 'kept by microbatches: activations, messages, inputs'),
-                   swatch('line reserved', 'reserved by the plan'), picture.limit ? swatch('line limit', `limit, ${formatBytes(limit)}`) : null,
+                   swatch('line reserved', 'reserved by the plan'), shown ? swatch('line limit', equal ? `limit, ${formatBytes(least)}` : 'limit of its device') : null,
                    swatch('dot peak', 'peak'));
   return section('memory', 'Memory over time', 'What the plan reserves also holds what single actions work in, and the gaps of ' +
-                 'its layout. Times are modelled, bytes are exact.' + limits, key, picture.host);
+                 'its layout. Times are modelled, bytes are exact.' + above, key, picture.host);
 }
 
 const swatch = (style, text) => html('span', {}, html('i', {class: style, 'aria-hidden': 'true'}), text);

@@ -16,16 +16,17 @@ TEST(Cluster, EveryProfileIsCompleteAndSaysWhereItComesFrom) {
     EXPECT_GT(profile.link.bytes_per_second, 0) << profile.name;
     EXPECT_FALSE(profile.source.empty()) << profile.name;
     const Cluster cluster = *MakeCluster(profile.name, 4, 0);
-    EXPECT_GT(cluster.memory_limit, 0) << profile.name;
+    ASSERT_EQ(cluster.devices.size(), 4) << profile.name;
+    EXPECT_GT(cluster.devices[3].memory_bytes, 0) << profile.name;
   }
 }
 
 TEST(Cluster, CpuIsSharedByItsRanks) {
   const Cluster one = *MakeCluster("cpu", 1, 0), four = *MakeCluster("cpu", 4, 0);
-  EXPECT_DOUBLE_EQ(one.device.flops_per_second, 4 * four.device.flops_per_second);
-  EXPECT_EQ(one.memory_limit / 4, four.memory_limit);
-  EXPECT_EQ(MakeCluster("h200", 4, 0)->memory_limit, 141'000'000'000);
-  EXPECT_EQ(MakeCluster("cpu", 4, 1234)->memory_limit, 1234);
+  EXPECT_DOUBLE_EQ(one.devices[0].flops_per_second, 4 * four.devices[3].flops_per_second);
+  EXPECT_EQ(one.devices[0].memory_bytes / 4, four.devices[0].memory_bytes);
+  EXPECT_EQ(MakeCluster("h200", 4, 0)->devices[1].memory_bytes, 141'000'000'000);
+  EXPECT_EQ(MakeCluster("cpu", 4, 1234)->devices[2].memory_bytes, 1234);
 }
 
 TEST(Cluster, UnknownDeviceListsTheKnown) {

@@ -82,21 +82,34 @@ TEST(MeasuredCosts, ComeBeforeModelledOnes) {
     return graph.AddNode({.op = op, .inputs = inputs, .outputs = {type}});
   };
   const Node &known = *node("Add", 2, four), &unknown = *node("Add", 2, five);
-  const double modelled = NodeSeconds(unknown, cluster.device);
-  EXPECT_EQ(TimeOf(known, cluster.device).origin, Origin::kModelled);
-  EXPECT_EQ(ActionSeconds(cluster.device), 0);
+  const double modelled = NodeSeconds(unknown, cluster.devices[1]);
+  EXPECT_EQ(TimeOf(known, cluster.devices[1]).origin, Origin::kModelled);
+  EXPECT_EQ(ActionSeconds(cluster.devices[1]), 0);
   ASSERT_TRUE(UseProfile(*ParseProfile(kProfile), cluster).ok());
-  EXPECT_EQ(TimeOf(known, cluster.device).origin, Origin::kMeasured);
-  EXPECT_DOUBLE_EQ(NodeSeconds(known, cluster.device), 4);
-  EXPECT_EQ(TimeOf(unknown, cluster.device).origin, Origin::kModelled);
-  EXPECT_DOUBLE_EQ(NodeSeconds(unknown, cluster.device), modelled);
-  EXPECT_EQ(ActionSeconds(cluster.device), 0.25);
-  EXPECT_EQ(cluster.link.origin, Origin::kMeasured);
+  EXPECT_EQ(TimeOf(known, cluster.devices[1]).origin, Origin::kMeasured);
+  EXPECT_DOUBLE_EQ(NodeSeconds(known, cluster.devices[1]), 4);
+  EXPECT_EQ(TimeOf(unknown, cluster.devices[1]).origin, Origin::kModelled);
+  EXPECT_DOUBLE_EQ(NodeSeconds(unknown, cluster.devices[1]), modelled);
+  EXPECT_EQ(ActionSeconds(cluster.devices[1]), 0.25);
+  EXPECT_EQ(cluster.LinkBetween(0, 1).origin, Origin::kMeasured);
   // 100 bytes 3 s, 300 bytes 4 s.
-  EXPECT_DOUBLE_EQ(MessageSeconds(200, cluster.link), 3.5);
+  EXPECT_DOUBLE_EQ(MessageSeconds(200, cluster.LinkBetween(0, 1)), 3.5);
   Cluster other = *MakeCluster("h200", 2, 0);
   const auto status = UseProfile(*ParseProfile(kProfile), other);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("measured on cpu, the plan is for --device=h200"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("measured on cpu, the plan is for h200"));
+}
+
+TEST(MeasuredCosts, HoldForDevicesOfTheirName) {
+  Cluster cluster = *MakeCluster("cpu", 3, 0);
+  cluster.devices[1] = *FindDevice("v100");
+  ASSERT_TRUE(UseProfile(*ParseProfile(kProfile), cluster).ok());
+  EXPECT_TRUE(cluster.devices[0].measured && cluster.devices[2].measured);
+  EXPECT_FALSE(cluster.devices[1].measured);
+  EXPECT_EQ(cluster.LinkBetween(0, 2).origin, Origin::kMeasured);
+  EXPECT_EQ(cluster.LinkBetween(0, 1).origin, Origin::kModelled);
+  cluster.host_of = {0, 0, 1};
+  cluster.network = {1, 2};
+  EXPECT_EQ(cluster.LinkBetween(0, 2).origin, Origin::kModelled) << "nothing was measured between hosts";
 }
 
 TEST(FitLink, IsNeverFasterThanLight) {

@@ -100,7 +100,7 @@ TEST(PartitionStages, WhatDependsOnParametersOnlyGoesWithItsConsumer) {
 TEST(PartitionStages, TooLittleMemoryNamesWhatWouldDo) {
   auto module = Chain(8);
   PassContext context = Context(2, 4);
-  context.options.cluster.memory_limit = 4096;
+  SetMemory(4096, context);
   const absl::Status status = Compile(*module, context, Level::kStaged);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("--memory"));

@@ -47,7 +47,7 @@ TEST(PlanMemory, WhatIsSentStaysUntilItHasArrived) {
   for (const std::string schedule : {"gpipe", "1f1b", "zb-h1"}) {
     for (const double latency : {0.0, 1e-5, 1e-3}) {
       PassContext context = CutChain(8, schedule);
-      context.options.cluster.link.latency_seconds = latency;
+      for (DeviceProfile& device : context.options.cluster.devices) device.link.latency_seconds = latency;
       auto module = Planned(Chain(4), context);
       int compared = 0, most_slots = 1;
       for (const Message& message : module->messages) {
@@ -202,12 +202,12 @@ TEST(PlanMemory, TooLittleMemoryNamesTheRankAndWhatItNeeds) {
   auto module = Planned(Chain(4), CutChain(8));
   const int64_t needed = module->memory[0].arena_bytes;
   PassContext context = CutChain(8);
-  context.options.cluster.memory_limit = needed - 1;
+  SetMemory(needed - 1, context);
   const absl::StatusOr<bool> status = PlanMemory(*module, context);
   EXPECT_EQ(status.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.status().message()),
               ::testing::HasSubstr(absl::StrCat("needs ", needed, " bytes")));
-  context.options.cluster.memory_limit = needed;
+  SetMemory(needed, context);
   EXPECT_TRUE(PlanMemory(*module, context).ok());
 }
 

@@ -97,12 +97,17 @@ inline PassContext Context(int ranks, int microbatches, const std::string& sched
   context.options.ranks = ranks;
   context.options.microbatches = microbatches;
   context.options.schedule = schedule;
-  DeviceProfile& device = context.options.cluster.device;
+  DeviceProfile device;
   device.name = "test";
   device.flops_per_second = device.bytes_per_second = 1e9;
   device.launch_seconds = 1e-7;
-  context.options.cluster.link = {1e-6, 1e9};
+  device.link = {1e-6, 1e9};
+  context.options.cluster = EqualDevices(device, ranks);
   return context;
+}
+
+inline void SetMemory(int64_t bytes_a_device, PassContext& context) {
+  for (DeviceProfile& device : context.options.cluster.devices) device.memory_bytes = bytes_a_device;
 }
 
 // Runs the passes in order until `level` is reached; Verify after each.

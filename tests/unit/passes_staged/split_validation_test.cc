@@ -73,7 +73,7 @@ TEST(SplitValidation, WaitsAgainWhereMemoryIsShort) {
   auto waits = Chain(4);
   ASSERT_EQ(Compile(*waits, context, Level::kPlanned), absl::OkStatus());
   ASSERT_GT(ahead, Largest(*waits));
-  context.options.cluster.memory_limit = ahead - 1;
+  SetMemory(ahead - 1, context);
   const auto module = Planned(Chain(4), context);
   EXPECT_THAT(ValidateAt(*module), IsEmpty());
   EXPECT_EQ(Largest(*module), Largest(*waits));

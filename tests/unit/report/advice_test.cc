@@ -13,13 +13,19 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-Cluster OneFlopASecond() {
-  Cluster cluster;
-  cluster.device.name = "cpu";
-  cluster.device.flops_per_second = 1;
-  cluster.device.bytes_per_second = 1e30;
-  cluster.link = {0.5, 100};
-  return cluster;
+DeviceProfile OneFlopASecond() {
+  DeviceProfile device;
+  device.name = "cpu";
+  device.flops_per_second = 1;
+  device.bytes_per_second = 1e30;
+  device.link = {0.5, 100};
+  return device;
+}
+
+Cluster WithMemory(int64_t bytes) {
+  DeviceProfile device = OneFlopASecond();
+  device.memory_bytes = bytes;
+  return EqualDevices(device, 2);
 }
 
 // Two products of 2 x 8 x 4 and 2 x 4 x 4 multiplications, in float32.
@@ -41,7 +47,7 @@ class TwoProducts : public testing::Test {
 };
 
 TEST_F(TwoProducts, Alternatives) {
-  const std::vector<Alternative> others = Alternatives(module_, OneFlopASecond());
+  const std::vector<Alternative> others = Alternatives(module_, EqualDevices(OneFlopASecond(), 2));
   ASSERT_EQ(others.size(), 2);
   const double flops = 2 * 2 * 8 * 4 + 2 * 2 * 4 * 4;
   // Data: one of two microbatches each; the gradients are (32 + 16) * 4 bytes, of which each device sends them once in two
@@ -60,16 +66,31 @@ TEST_F(TwoProducts, Alternatives) {
   EXPECT_EQ(SentBytes(module_), 64);
 }
 
+// Equal shares: the slower device and the slowest link of the ring decide.
+TEST_F(TwoProducts, AlternativesOnUnequalDevices) {
+  Cluster cluster = EqualDevices(OneFlopASecond(), 2);
+  cluster.devices[1].name = "fast";
+  cluster.devices[1].flops_per_second = 10;
+  cluster.devices[1].link = {0.25, 400};
+  const std::vector<Alternative> equal = Alternatives(module_, EqualDevices(OneFlopASecond(), 2));
+  std::vector<Alternative> others = Alternatives(module_, cluster);
+  for (int k = 0; k < 2; ++k) EXPECT_NEAR(others[k].step_seconds, equal[k].step_seconds, 1e-9);
+  cluster.host_of = {0, 1};
+  cluster.network = {1.5, 50};
+  others = Alternatives(module_, cluster);
+  // Two steps of the ring, 192 bytes from each.
+  EXPECT_NEAR(others[0].step_seconds, equal[0].step_seconds + 2 * 1 + 192 / 100.0, 1e-9);
+}
+
 TEST_F(TwoProducts, WhatFitsOneDeviceNeedsNoPipeline) {
-  Cluster cluster = OneFlopASecond();
-  cluster.memory_limit = 1000;
+  Cluster cluster = WithMemory(1000);
   module_.simulation.step_seconds = 500;
   EXPECT_THAT(Advice(module_, cluster, MakeReport(module_, cluster)),
               Contains(HasSubstr("a pipeline gains only bubbles")));
-  cluster.memory_limit = 383;
+  cluster = WithMemory(383);
   EXPECT_THAT(Advice(module_, cluster, MakeReport(module_, cluster)),
               Not(Contains(HasSubstr("a pipeline gains only bubbles"))));
-  cluster.memory_limit = 1000;
+  cluster = WithMemory(1000);
   module_.simulation.step_seconds = 100;
   EXPECT_THAT(Advice(module_, cluster, MakeReport(module_, cluster)),
               Not(Contains(HasSubstr("a pipeline gains only bubbles"))));
@@ -88,7 +109,7 @@ TEST(Advice, MoreMicrobatches) {
     module.messages.push_back({nothing, MessageKind::kGradient, s + 1, s});
   }
   module.simulation.bubble_ratio = 7.0 / 11;
-  const Cluster cluster = OneFlopASecond();
+  const Cluster cluster = EqualDevices(OneFlopASecond(), 8);
   EXPECT_THAT(Advice(module, cluster, MakeReport(module, cluster)),
               Contains(HasSubstr("--microbatches=32 lowers the bubble from 63.6 % to 17.9 %")));
   module.simulation.bubble_ratio = 0.19;
@@ -97,7 +118,7 @@ TEST(Advice, MoreMicrobatches) {
 }
 
 TEST_F(TwoProducts, UnevenStages) {
-  const Cluster cluster = OneFlopASecond();
+  const Cluster cluster = EqualDevices(OneFlopASecond(), 2);
   module_.stages[0].times = {4, 1, 1};
   EXPECT_THAT(Advice(module_, cluster, MakeReport(module_, cluster)),
               Contains(HasSubstr("stage 0 takes 1.3 x the mean of all stages")));
@@ -109,8 +130,9 @@ TEST_F(TwoProducts, UnevenStages) {
 }
 
 TEST_F(TwoProducts, MessagesLongerThanWork) {
-  Cluster cluster = OneFlopASecond();
-  cluster.link.latency_seconds = 10;
+  DeviceProfile device = OneFlopASecond();
+  device.link.latency_seconds = 10;
+  const Cluster cluster = EqualDevices(device, 2);
   EXPECT_THAT(Advice(module_, cluster, MakeReport(module_, cluster)),
               Contains(HasSubstr("stage 0 sends and receives for")));
 }

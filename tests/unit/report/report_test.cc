@@ -14,10 +14,10 @@ namespace {
 using nlohmann::json;
 
 Cluster TestCluster() {
-  Cluster cluster;
-  cluster.device.name = "cpu";
-  cluster.link = {0.5, 1e30};
-  return cluster;
+  DeviceProfile device;
+  device.name = "cpu";
+  device.link = {0.5, 1e30};
+  return EqualDevices(device, 2);
 }
 
 class ReportTest : public testing::Test {
@@ -64,6 +64,34 @@ TEST_F(ReportTest, TextSaysWhatIsModelled) {
   EXPECT_THAT(text, testing::HasSubstr("2 ranks (--stages)"));
   EXPECT_THAT(text, testing::HasSubstr("bubble ratio              33.3 % (modelled)"));
   EXPECT_THAT(text, testing::HasSubstr("step time                 9500.000 ms (modelled)"));
+}
+
+TEST_F(ReportTest, DevicesThatDifferAreNamed) {
+  EXPECT_THAT(ReportText(report_), testing::Not(testing::HasSubstr("device\n")));
+  Cluster cluster = TestCluster();
+  cluster.devices[0].memory_bytes = 5000;
+  cluster.devices[1].name = "gpu";
+  cluster.devices[1].memory_bytes = 4000;
+  const Report report = MakeReport(module_, cluster);
+  EXPECT_EQ(report.device, "1 x cpu, 1 x gpu");
+  EXPECT_EQ(report.memory_limit, 4000);
+  EXPECT_THAT(ReportText(report), testing::ContainsRegex("times     device\n *0 .*  cpu\n *1 .*  gpu\n"));
+  const json out = json::parse(ReportJson(report));
+  EXPECT_EQ(out["stages"][0]["device"], "cpu");
+  EXPECT_EQ(out["stages"][1]["memory_limit"], 4000);
+}
+
+// A message takes the link between its ranks.
+TEST_F(ReportTest, MessagesTakeTheirLink) {
+  Cluster cluster = TestCluster();
+  cluster.rank_links[{0, 1}] = {0.25, 1e30};
+  EXPECT_NEAR(MakeReport(module_, cluster).bound_ratio, 3.25 / 3, 1e-9);
+  cluster.rank_links.clear();
+  cluster.host_of = {0, 1};
+  cluster.network = {2, 1e30};
+  const Report report = MakeReport(module_, cluster);
+  EXPECT_NEAR(report.bound_ratio, 5.0 / 3, 1e-9);
+  EXPECT_NEAR(report.stages[1].message_seconds, 2, 1e-9);
 }
 
 TEST_F(ReportTest, TraceSlicesOfAThreadNest) {

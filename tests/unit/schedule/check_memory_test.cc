@@ -57,16 +57,17 @@ TEST(CheckMemory, RefusesAtTheFirstActionThatNeedsMore) {
       needs.push_back(memory.always[r] + kept[r]);
       if (needs[r] > needs[largest]) largest = r;
     }
-    for (memory.limit = 0; memory.limit <= needs[largest] + 1; ++memory.limit) {
+    for (int64_t limit = 0; limit <= needs[largest] + 1; ++limit) {
+      memory.limits.assign(3, limit);
       const absl::Status status = CheckMemory(schedule, memory);
-      ASSERT_EQ(status.ok(), memory.limit >= needs[largest]) << info.name << " " << status;
+      ASSERT_EQ(status.ok(), limit >= needs[largest]) << info.name << " " << status;
       if (status.ok()) continue;
       EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
       size_t k = 0;
       const auto then = [&] {
         return memory.always[largest] + CountedBytes(schedule, memory.stages, largest, k);
       };
-      while (then() <= memory.limit) ++k;
+      while (then() <= limit) ++k;
       EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat(" ", then(), " bytes")));
       EXPECT_THAT(std::string(status.message()),
                   HasSubstr(k == 0 ? absl::StrCat("rank ", largest, " needs")
@@ -80,13 +81,24 @@ TEST(CheckMemory, RefusesAtTheFirstActionThatNeedsMore) {
 
 TEST(CheckMemory, NamesLineAndCellOfAFile) {
   const Schedule schedule = *FromCsv("0F0,0F1,,0F2,0B0,0B1,0B2\n1F0,1B0,1F1,1B1,1F2,1B2\n", "own.csv");
-  const absl::Status status = CheckMemory(schedule, {{{0, 100}, {0, 100}}, {50, 0}, 349});
+  const absl::Status status = CheckMemory(schedule, {{{0, 100}, {0, 100}}, {50, 0}, {349, 1000}});
   EXPECT_EQ(
       status.message(),
       "schedule own.csv: rank 0, position 2, 0F2 (line 1, cell 4): 3 microbatches of stage 0 in flight: "
       "350 bytes, more than the limit of 349\n"
       "  rank 0:  0F0  0F1 >0F2< 0B0  0B1  0B2\n"
       "  rank 1:  1F0  1B0  1F1  1B1  1F2  1B2");
+}
+
+// What counts is how much a rank is beyond its own limit, not how much it needs.
+TEST(CheckMemory, EachRankHasItsOwnLimit) {
+  const Schedule schedule = *FromCsv("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n", "own.csv");
+  const std::vector<KeptBytes> stages = {{0, 100}, {0, 30}};  // needs 200 and 30
+  EXPECT_TRUE(CheckMemory(schedule, {stages, {0, 0}, {200, 30}}).ok());
+  EXPECT_THAT(std::string(CheckMemory(schedule, {stages, {0, 0}, {200, 29}}).message()),
+              HasSubstr("rank 1, position 0, 1F0"));
+  EXPECT_THAT(std::string(CheckMemory(schedule, {stages, {0, 0}, {199, 10}}).message()),
+              HasSubstr("1F0"));
 }
 
 }  // namespace

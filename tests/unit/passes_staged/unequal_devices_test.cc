@@ -1,0 +1,212 @@
+// Devices and links that differ: loads by hand, and every cut of a chain tried.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/cost/node_cost.h"
+#include "small_models.h"
+
+namespace pipec {
+namespace {
+
+using ::testing::ElementsAre;
+
+DeviceProfile Device(const std::string& name, double flops, double bytes, double launch = 1e-7) {
+  DeviceProfile device;
+  device.name = name;
+  device.flops_per_second = flops;
+  device.bytes_per_second = bytes;
+  device.launch_seconds = launch;
+  device.link = {1e-6, 1e9};
+  return device;
+}
+
+DeviceProfile TimesAsFast(double speed) {
+  return Device(absl::StrCat("x", speed), 1e9 * speed, 1e9 * speed, 1e-7 / speed);
+}
+
+PassContext OnDevices(std::vector<DeviceProfile> devices, int microbatches,
+                      const std::string& schedule = "1f1b") {
+  PassContext context = Context(static_cast<int>(devices.size()), microbatches, schedule);
+  context.options.cluster.devices = std::move(devices);
+  return context;
+}
+
+// Seconds of F, I and W of a microbatch by rank, and of what its stages send and receive, each tensor once.
+std::vector<double> Loads(const Module& module, const Cluster& cluster) {
+  std::vector<double> loads(cluster.devices.size(), 0);
+  for (const Node* node : module.graph.Nodes()) {
+    if (node->kind == Kind::kU || node->Is("Message", kPipecDomain)) continue;
+    const int rank = module.stages[node->stage].rank;
+    loads[rank] += NodeSeconds(*node, cluster.devices[rank]);
+  }
+  std::set<std::pair<int, const Value*>> counted;  // on a chain a tensor goes to one stage
+  for (const Message& message : module.messages) {
+    if (message.kind != MessageKind::kActivation && message.kind != MessageKind::kGradient) continue;
+    const int from = module.stages[message.from_stage].rank, to = module.stages[message.to_stage].rank;
+    for (const Value* value : message.node->inputs()) {
+      for (const int stage : {message.from_stage, message.to_stage}) {
+        if (!counted.insert({stage, value}).second) continue;
+        loads[module.stages[stage].rank] +=
+            MessageSeconds(value->type.bytes(), cluster.LinkBetween(from, to));
+      }
+    }
+  }
+  return loads;
+}
+
+double Slowest(const Module& module, const Cluster& cluster) {
+  const std::vector<double> loads = Loads(module, cluster);
+  return *std::max_element(loads.begin(), loads.end());
+}
+
+std::vector<int> LayersOfRanks(const Module& module, int ranks) {
+  std::vector<int> layers(ranks, 0);
+  for (const Node* node : module.graph.Nodes()) {
+    if (node->kind == Kind::kF && node->Is("MatMul")) ++layers[module.stages[node->stage].rank];
+  }
+  return layers;
+}
+
+// Chains whose second half is wider in bytes than in flops: elementwise layers between products.
+std::unique_ptr<Module> Uneven() {
+  Net net;
+  for (int k = 0; k < 6; ++k) net.Layer(k);
+  for (int k = 6; k < 20; ++k) net.Emit("Relu", {net.last()}, absl::StrCat("y", k));
+  for (int k = 20; k < 23; ++k) net.Layer(k);
+  return net.Finish();
+}
+
+// Two ranks: the cut is the best of all places, by loads counted here, whichever device comes first and whatever it is
+// better at.
+TEST(UnequalDevices, TwoRanksEqualBruteForce) {
+  const std::vector<std::vector<DeviceProfile>> pairs = {
+      {TimesAsFast(1), TimesAsFast(3)},
+      {TimesAsFast(5), TimesAsFast(1)},
+      {Device("computes", 1e10, 1e9), Device("moves", 5e8, 1e10)},
+      {Device("moves", 5e8, 1e10), Device("computes", 1e10, 1e9)},
+      {Device("starts late", 1e11, 1e11, 1e-6), TimesAsFast(1)},
+  };
+  for (const std::vector<DeviceProfile>& devices : pairs) {
+    const PassContext context = OnDevices(devices, 4);
+    const Cluster& cluster = context.options.cluster;
+    double best = 1e9;
+    int cuts = 0;
+    auto named = Uneven();
+    std::vector<std::string> names;
+    for (const Node* node : named->graph.Nodes()) names.push_back(node->output(0)->name());
+    for (const std::string& name : names) {
+      auto module = Uneven();
+      PassContext cut = context;
+      cut.options.cut = {name};
+      if (!Compile(*module, cut, Level::kStaged).ok()) continue;
+      ++cuts;
+      best = std::min(best, Slowest(*module, cluster));
+    }
+    EXPECT_GT(cuts, 25);
+    auto module = Uneven();
+    ASSERT_EQ(Compile(*module, context, Level::kStaged), absl::OkStatus());
+    EXPECT_NEAR(Slowest(*module, cluster), best, 1e-9 * best) << cluster.DeviceNames();
+    EXPECT_LE(module->partition_bound, best * (1 + 1e-9)) << cluster.DeviceNames();
+    EXPECT_GT(module->partition_bound, 0.3 * best) << cluster.DeviceNames();
+  }
+}
+
+TEST(UnequalDevices, LoadsFollowTheSpeed) {
+  PassContext context = OnDevices({TimesAsFast(1), TimesAsFast(2), TimesAsFast(4)}, 8);
+  for (DeviceProfile& device : context.options.cluster.devices) device.link = {0, 1e15};
+  auto module = Chain(70);
+  ASSERT_EQ(Compile(*module, context, Level::kStaged), absl::OkStatus());
+  EXPECT_THAT(LayersOfRanks(*module, 3), ElementsAre(10, 20, 40));
+}
+
+// With several stages a rank each stage takes its rank's device, and the ranks share by speed.
+TEST(UnequalDevices, StagesOfARankTakeItsDevice) {
+  for (const std::string schedule : {"zb-v", "interleaved", "dualpipe-v"}) {
+    PassContext context = OnDevices({TimesAsFast(1), TimesAsFast(3)}, 8, schedule);
+    if (schedule == "interleaved") context.options.virtual_stages = 2;
+    for (DeviceProfile& device : context.options.cluster.devices) device.link = {0, 1e15};
+    auto module = Chain(40);
+    ASSERT_EQ(Compile(*module, context, Level::kScheduled), absl::OkStatus()) << schedule;
+    ASSERT_EQ(module->stages.size(), 4);
+    std::vector<StageTimes> times(4, {0, 0, 0});
+    for (const Node* node : module->graph.Nodes()) {
+      if (node->kind == Kind::kU || node->Is("Message", kPipecDomain)) continue;
+      StageTimes& stage = times[node->stage];
+      (node->kind == Kind::kF   ? stage.f
+       : node->kind == Kind::kI ? stage.i
+                                : stage.w) +=
+          NodeSeconds(*node, context.options.cluster.devices[module->stages[node->stage].rank]);
+    }
+    for (int s = 0; s < 4; ++s) {
+      EXPECT_NEAR(module->stages[s].times.f, times[s].f, 1e-15) << schedule << " " << s;
+      EXPECT_NEAR(module->stages[s].times.i, times[s].i, 1e-15) << schedule << " " << s;
+      EXPECT_NEAR(module->stages[s].times.w, times[s].w, 1e-15) << schedule << " " << s;
+    }
+    const std::vector<int> layers = LayersOfRanks(*module, 2);
+    EXPECT_NEAR(layers[1], 30, 2) << schedule;
+  }
+}
+
+// In the simulated timeline a message takes the link between its two ranks.
+TEST(UnequalLinks, MessagesTakeTheirPairsLink) {
+  PassContext context = Context(4, 4);
+  Cluster& cluster = context.options.cluster;
+  cluster.host_of = {0, 0, 1, 1};
+  cluster.network = {1e-3, 1e8};
+  cluster.rank_links[{2, 3}] = {5e-6, 1e9};
+  auto module = Chain(16);
+  ASSERT_EQ(Compile(*module, context, Level::kScheduled), absl::OkStatus());
+  const double bytes = Net::Type().bytes();
+  const std::vector<double> behind = {1e-6 + bytes / 1e9, 1e-3 + bytes / 1e8, 5e-6 + bytes / 1e9};
+  int messages = 0;
+  for (const auto& list : module->simulation.ranks) {
+    for (const SimulatedAction& slice : list) {
+      if (slice.action.kind != ActionKind::kSendF && slice.action.kind != ActionKind::kSendB) continue;
+      const int link = slice.action.kind == ActionKind::kSendF ? slice.action.stage : slice.action.stage - 1;
+      EXPECT_NEAR(slice.end - slice.start, behind[link], 1e-12) << slice.action.stage;
+      ++messages;
+    }
+  }
+  EXPECT_EQ(messages, 2 * 3 * 4);
+  // A round trip of a microbatch passes the slow link twice.
+  EXPECT_GT(module->simulation.makespan, 2e-3);
+}
+
+// Ranks at a slow link compute less.
+TEST(UnequalLinks, TheCutMakesRoomForSlowLinks) {
+  PassContext context = Context(4, 8);
+  Cluster& cluster = context.options.cluster;
+  for (DeviceProfile& device : cluster.devices) device.link = {0, 1e15};
+  cluster.host_of = {0, 0, 1, 1};
+  cluster.network = {3e-5, 1e9};  // there and back as long as some ten layers
+  auto module = Chain(40);
+  ASSERT_EQ(Compile(*module, context, Level::kStaged), absl::OkStatus());
+  const std::vector<int> layers = LayersOfRanks(*module, 4);
+  EXPECT_GT(layers[0], layers[1] + 6);
+  EXPECT_GT(layers[3], layers[2] + 6);
+  const std::vector<double> loads = Loads(*module, cluster);
+  EXPECT_LT(*std::max_element(loads.begin(), loads.end()),
+            1.15 * *std::min_element(loads.begin(), loads.end()));
+  EXPECT_LE(module->partition_bound, Slowest(*module, cluster) * (1 + 1e-9));
+}
+
+// The update is the slow device's own.
+TEST(UnequalDevices, UpdatesTakeTheirRanksDevice) {
+  const PassContext context = OnDevices({TimesAsFast(1), TimesAsFast(10)}, 4);
+  auto module = Chain(8);
+  PassContext cut = context;
+  cut.options.cut = {"y3"};
+  ASSERT_EQ(Compile(*module, cut, Level::kScheduled), absl::OkStatus());
+  std::vector<double> update(2, 0);
+  for (int r = 0; r < 2; ++r) {
+    for (const SimulatedAction& slice : module->simulation.ranks[r]) {
+      if (slice.action.kind == ActionKind::kUpdate) update[r] += slice.end - slice.start;
+    }
+  }
+  EXPECT_NEAR(update[0] / update[1], 10, 0.5);
+}
+
+}  // namespace
+}  // namespace pipec

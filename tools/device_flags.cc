@@ -1,0 +1,85 @@
+#include "tools/device_flags.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/cost/cluster_file.h"
+#include "compiler/cost/measured_costs.h"
+#include "runtime/base/status.h"
+#include "tools/read_text.h"
+
+namespace pipec {
+namespace {
+
+constexpr char kDefaultDevice[] = "cpu";
+
+std::vector<std::string> DeviceNames() {
+  std::vector<std::string> names;
+  for (const DeviceProfile& profile : AllDeviceProfiles()) names.push_back(profile.name);
+  return names;
+}
+
+absl::Status WithFile(const absl::Status& status, absl::string_view flag, const std::string& path) {
+  return absl::Status(status.code(), absl::StrCat("--", flag, "=", path, ": ", status.message()));
+}
+
+}  // namespace
+
+void DeviceFlags::AddTo(FlagTable& table) {
+  table.Group("Devices");
+  table.Choice("device", &device_, DeviceNames(), "what to plan for; --list-devices describes them",
+               kDefaultDevice);
+  table.String("cluster", "FILE.json", &cluster_,
+               "devices, hosts and links to plan for, a device a rank in the order of the file; "
+               "samples/clusters/README.md describes it",
+               "P of --device on one host");
+  table.String("profile", "FILE", &profile_,
+               "measured costs from piperun --profile; what it lacks is modelled", "none");
+  table.Size("memory", &memory_, "limit per device; with --cluster of what each device has",
+             "the device's; cpu: this machine's divided by P");
+  table.Check([this] {
+    return device_.empty() || cluster_.empty()
+               ? absl::OkStatus()
+               : absl::InvalidArgumentError(
+                     "--device and --cluster both say what to plan for; give one of them");
+  });
+}
+
+absl::StatusOr<Cluster> DeviceFlags::ReadCluster(int ranks, std::vector<std::string>& notes) const {
+  ASSIGN_OR_RETURN(const std::string contents, ReadText("cluster", cluster_));
+  absl::StatusOr<Cluster> all = ParseCluster(contents);
+  if (!all.ok()) return WithFile(all.status(), "cluster", cluster_);
+  const size_t devices = all->devices.size();
+  absl::StatusOr<Cluster> cluster = FirstDevices(*std::move(all), ranks);
+  if (!cluster.ok()) return WithFile(cluster.status(), "cluster", cluster_);
+  for (DeviceProfile& device : cluster->devices) {
+    if (memory_ > 0) device.memory_bytes = std::min(device.memory_bytes, memory_);
+  }
+  if (devices > cluster->devices.size())
+    notes.push_back(
+        absl::StrCat("the first ", ranks, " of the ", devices, " devices of ", cluster_, " (--stages)"));
+  return cluster;
+}
+
+absl::Status DeviceFlags::AddProfile(Cluster& cluster, std::vector<std::string>& notes) const {
+  if (profile_.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string contents, ReadText("profile", profile_));
+  absl::StatusOr<MeasuredCosts> costs = ParseProfile(contents);
+  if (!costs.ok()) return WithFile(costs.status(), "profile", profile_);
+  notes.push_back(absl::StrCat("measured times are those of ", costs->ranks, " ranks of ", costs->threads,
+                               costs->threads == 1 ? " thread" : " threads", " each (--profile)"));
+  if (absl::Status status = UseProfile(*std::move(costs), cluster); !status.ok())
+    return WithFile(status, "profile", profile_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Cluster> DeviceFlags::Resolve(int ranks, std::vector<std::string>& notes) const {
+  absl::StatusOr<Cluster> cluster =
+      cluster_.empty() ? MakeCluster(device_.empty() ? kDefaultDevice : device_, ranks, memory_)
+                       : ReadCluster(ranks, notes);
+  if (cluster.ok()) RETURN_IF_ERROR(AddProfile(*cluster, notes));
+  return cluster;
+}
+
+}  // namespace pipec

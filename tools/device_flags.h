@@ -1,0 +1,29 @@
+// The flags that say what devices to plan for: shared by pipec and pipec-opt.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/cost/cluster.h"
+#include "tools/support/flags.h"
+
+namespace pipec {
+
+class DeviceFlags {
+ public:
+  // The group "Devices".
+  void AddTo(FlagTable& table);
+
+  // A device for each rank, with what was measured of it. What the user should know of them is added to `notes`.
+  absl::StatusOr<Cluster> Resolve(int ranks, std::vector<std::string>& notes) const;
+
+ private:
+  absl::StatusOr<Cluster> ReadCluster(int ranks, std::vector<std::string>& notes) const;
+  absl::Status AddProfile(Cluster& cluster, std::vector<std::string>& notes) const;
+
+  std::string device_, cluster_, profile_;  // "": not given
+  int64_t memory_ = 0;
+};
+
+}  // namespace pipec
