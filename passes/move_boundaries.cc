@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "passes/item_runs.h"
 #include "passes/solve_for_cluster.h"
 
 namespace pipec {
@@ -14,31 +15,21 @@ namespace {
 constexpr int64_t kSteps = 4'000'000;
 constexpr double kBetter = 1 - 1e-9;
 
-// Runs of glued items, and who must not come before whom.
-struct Runs {
-  explicit Runs(const PartitionProblem& problem) : run_of(problem.items.size()) {
-    for (size_t i = 0; i < problem.items.size(); ++i) {
-      if (i == 0 || !problem.items[i].glued_to_previous) begin.push_back(static_cast<int>(i));
-      run_of[i] = static_cast<int>(begin.size()) - 1;
-    }
-    before.resize(begin.size());
-    behind.resize(begin.size());
+// Runs, and what must not come behind or before each.
+struct OrderedRuns : ItemRuns {
+  explicit OrderedRuns(const PartitionProblem& problem) : ItemRuns(problem), before(size()), behind(size()) {
     for (const PartitionTensor& tensor : problem.tensors) {
       if (!tensor.ordered) continue;
       for (const int consumer : tensor.consumers) Order(tensor.producer, consumer);
     }
     for (const auto& [first, second] : problem.order) Order(first, second);
-    begin.push_back(static_cast<int>(problem.items.size()));
   }
   void Order(int first, int second) {
     if (run_of[first] == run_of[second]) return;
     behind[run_of[first]].push_back(second);
     before[run_of[second]].push_back(first);
   }
-  int size() const { return static_cast<int>(before.size()); }
 
-  std::vector<int> run_of;                       // by item
-  std::vector<int> begin;                        // by run, and the end
   std::vector<std::vector<int>> before, behind;  // by run: items
 };
 
@@ -102,7 +93,7 @@ class Mover {
 
   const StageItems& items_;
   const Cluster& cluster_;
-  const Runs runs_;
+  const OrderedRuns runs_;
   std::vector<int>& stage_of_;
   std::vector<int> held_;  // runs, by stage
   int64_t steps_ = 0;

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "compiler/cost/node_cost.h"
 #include "compiler/partition/solve.h"
+#include "passes/cut_in_order.h"
 #include "passes/move_boundaries.h"
 #include "runtime/base/status.h"
 
@@ -14,7 +16,8 @@ namespace pipec {
 namespace {
 
 constexpr int kRounds = 3;
-constexpr double kExact = 1e-9;  // relative
+constexpr double kFirstStep = 0.5, kLastStep = 0.01;  // of the search for the speeds of the bound, relative
+constexpr double kExact = 1e-9;                       // relative
 // Of what a rank really takes, the least that its compute is taken for, where modelled messages take more than real ones.
 constexpr double kLeastCompute = 0.1;
 
@@ -26,15 +29,46 @@ PartitionProblem WithoutLimit(PartitionProblem problem) {
   return problem;
 }
 
-// The problem in which no item takes longer, on any device, than it really does.
+// Seconds of an item, at speeds by kind of device, such that it takes as long or longer on every device.
+double LeastSeconds(const StageItems& items, const std::vector<double>& speed, size_t item) {
+  double least = std::numeric_limits<double>::infinity();
+  for (size_t kind = 0; kind < speed.size(); ++kind)
+    least = std::min(least, Sum(items.times_on[kind][item]) * speed[kind]);
+  return least;
+}
+
+// What all ranks together need at least, by compute alone: the dual of sharing items out in parts, whatever the speeds.
+double SharedOut(const StageItems& items, const std::vector<double>& speed) {
+  double seconds = 0, all = 0;
+  for (size_t item = 0; item < items.nodes.size(); ++item) seconds += LeastSeconds(items, speed, item);
+  for (const int kind : items.kind_of_rank) all += speed[kind];
+  return seconds / all;
+}
+
+// The problem in which no item takes longer, on any device, than it really does; of those the one whose ranks need most.
 PartitionProblem Optimistic(const StageItems& items) {
   PartitionProblem problem = WithoutLimit(items.problem);
   if (problem.speed.empty()) return problem;
-  for (size_t k = 0; k < problem.items.size(); ++k) {
-    double& seconds = problem.items[k].seconds;
-    for (size_t r = 0; r < items.kind_of_rank.size(); ++r)
-      seconds = std::min(seconds, Sum(items.times_on[items.kind_of_rank[r]][k]) * problem.speed[r]);
+  std::vector<double> speed(items.times_on.size());
+  for (size_t r = 0; r < items.kind_of_rank.size(); ++r) speed[items.kind_of_rank[r]] = problem.speed[r];
+  double most = SharedOut(items, speed);
+  for (double step = kFirstStep; step > kLastStep;) {
+    bool better = false;
+    for (double& one : speed) {
+      for (const double factor : {1 + step, 1 / (1 + step)}) {
+        const double before = std::exchange(one, one * factor);
+        if (const double seconds = SharedOut(items, speed); seconds > most) {
+          most = seconds, better = true;
+        } else {
+          one = before;
+        }
+      }
+    }
+    if (!better) step /= 2;
   }
+  for (size_t r = 0; r < items.kind_of_rank.size(); ++r) problem.speed[r] = speed[items.kind_of_rank[r]];
+  for (size_t item = 0; item < problem.items.size(); ++item)
+    problem.items[item].seconds = LeastSeconds(items, speed, item);
   return problem;
 }
 
@@ -107,6 +141,7 @@ absl::StatusOr<PartitionSolution> SolveForCluster(
       if (exact) break;
     }
   }
+  CutInOrder(items, cluster, best.stage_of);
   MoveBoundaries(items, cluster, best.stage_of);
   const std::vector<double> real = RankSeconds(items, cluster, best.stage_of);
   best.bottleneck = *std::max_element(real.begin(), real.end());

@@ -19,7 +19,7 @@ std::vector<double> RankSeconds(const StageItems& items, const Cluster& cluster,
 // A cut of `items.problem` without its memory limits whose slowest rank is as fast as is found. The partitioner knows one
 // speed a device and one link. So where devices or links differ it solves several times, with all links as fast as the
 // fastest or as slow as the slowest, and each time with the speeds at which the cut before takes what it really takes; the
-// best is then improved at its boundaries (move_boundaries.h), and its speeds and links stay in `items.problem`.
+// best is then improved (cut_in_order.h, move_boundaries.h), and its speeds and links stay in `items.problem`.
 // `bottleneck` is what it really takes, and no cut really beats `lower_bound`. Errors: those of `solve`.
 absl::StatusOr<PartitionSolution> SolveForCluster(
     StageItems& items, const Cluster& cluster,

@@ -150,6 +150,27 @@ class Drawing(PageCase):
         self.show(report)
         self.assertEqual(self.elements(".memory .limit"), 2)
 
+    def test_devices_that_differ(self):
+        report, said, _ = self.report(self.model(), "--stages=2")
+        self.show(report)
+        self.assertNotIn("device", self.text("#stages thead"))
+        device = {"flops_per_second": 1e10, "bytes_per_second": 1e9, "launch_seconds": 1e-6}
+        most = max(row["peak_bytes"] for row in said["stages"])
+        cluster = self.write("cluster.json", json.dumps({"hosts": [{
+            "name": "a", "link": {"latency_seconds": 1e-6, "bytes_per_second": 1e9},
+            "devices": [{"name": "one", "memory_bytes": most * 5 // 4, **device}, {"name": "other", "memory_bytes": most * 3 // 2, **device}]}]}))
+        report, _, _ = self.report(self.model(), "--stages=2", f"--cluster={cluster}")
+        self.show(report)
+        self.assertIn("device", self.text("#stages thead"))
+        rows = self.browser.js("[...document.querySelectorAll('#stages tbody tr')].map(row => row.lastElementChild.innerText)")
+        self.assertEqual(rows, ["one", "other"])
+        self.assertEqual(self.elements(".memory .limit"), 2)
+        self.assertIn("limit of its device", self.text("#memory .key"))
+        heights = self.browser.js("[...document.querySelectorAll('.memory .limit')].map(e => e.getBBox().y)")
+        ranks = self.browser.js("[...document.querySelectorAll('.memory .idle')].map(e => { const b = e.getBBox(); return [b.y + b.height, b.height]; })")
+        shares = [(base - y) / height for y, (base, height) in zip(heights, ranks)]
+        self.assertAlmostEqual(shares[1] / shares[0], 6 / 5, delta=0.02)
+
     def test_figures_are_those_of_json(self):
         flags = ["--stages=2", "--virtual-stages=2", "--schedule=interleaved", "--microbatches=6", "--batch=12", "--optimizer=adagrad", "--precision=bf16"]
         report, said, _ = self.report(self.model(), *flags)

@@ -1,0 +1,179 @@
+#include "passes/cut_in_order.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "passes/item_runs.h"
+#include "passes/solve_for_cluster.h"
+
+namespace pipec {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kBetter = 1 - 1e-9;
+
+double Slowest(const StageItems& items, const Cluster& cluster, const std::vector<int>& stage_of) {
+  const std::vector<double> seconds = RankSeconds(items, cluster, stage_of);
+  return *std::max_element(seconds.begin(), seconds.end());
+}
+
+// Messages to one side.
+struct Traffic {
+  double count = 0, bytes = 0;
+
+  void Add(double sign, double tensor_bytes) { count += sign, bytes += sign * tensor_bytes; }
+  double Seconds(const Link& link) const {
+    return count * link.latency_seconds + bytes / link.bytes_per_second;
+  }
+};
+
+class Cutter {
+ public:
+  Cutter(const StageItems& items, const Cluster& cluster, const std::vector<int>& stage_of)
+      : items_(items), runs_(items.problem), order_(runs_.size()), stages_(items.problem.stages) {
+    std::iota(order_.begin(), order_.end(), 0);
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](int a, int b) { return stage_of[runs_.begin[a]] < stage_of[runs_.begin[b]]; });
+    for (const std::vector<StageTimes>& times : items.times_on) {
+      std::vector<double>& sums = before_.emplace_back(1, 0);
+      for (const int run : order_) {
+        double seconds = 0;
+        for (int i = runs_.begin[run]; i < runs_.begin[run + 1]; ++i)
+          seconds += times[i].f + times[i].i + times[i].w;
+        sums.push_back(sums.back() + seconds);
+      }
+    }
+    links_.push_back({0, kInfinity});
+    for (int s = 1; s < stages_; ++s)
+      links_.push_back(
+          cluster.LinkBetween(items.problem.rank_of_stage[s - 1], items.problem.rank_of_stage[s]));
+    links_.push_back({0, kInfinity});
+    FindUses();
+  }
+
+  // By item; empty if no cut is below `limit`.
+  std::vector<int> Solve(double limit) {
+    const int n = runs_.size();
+    FindWindows(limit);
+    std::vector<std::vector<double>> best(stages_ + 1);
+    std::vector<std::vector<int>> from(stages_ + 1);
+    for (int s = 0; s <= stages_; ++s) {
+      best[s].assign(last_[s] - first_[s] + 1, limit);
+      from[s].assign(best[s].size(), -1);
+    }
+    if (first_[0] > 0 || last_[stages_] < n) return {};
+    best[0][0] = 0;
+    std::vector<int> reached;  // stages that may begin at i
+    for (int i = 0; i < n; ++i) {
+      reached.clear();
+      int end = i;
+      for (int s = 0; s < stages_; ++s) {
+        if (i < first_[s] || i > last_[s] || best[s][i - first_[s]] >= limit) continue;
+        reached.push_back(s);
+        end = std::max(end, last_[s + 1]);
+      }
+      if (reached.empty()) continue;
+      Traffic in, out;
+      for (int j = i; j < end; ++j) {
+        Grow(i, j, in, out);
+        for (const int s : reached) {
+          if (j + 1 < first_[s + 1] || j + 1 > last_[s + 1]) continue;
+          const double seconds = Compute(s, i, j + 1) + in.Seconds(links_[s]) + out.Seconds(links_[s + 1]);
+          const double slowest = std::max(seconds, best[s][i - first_[s]]);
+          if (slowest >= best[s + 1][j + 1 - first_[s + 1]]) continue;
+          best[s + 1][j + 1 - first_[s + 1]] = slowest;
+          from[s + 1][j + 1 - first_[s + 1]] = i;
+        }
+      }
+    }
+    if (best[stages_][n - first_[stages_]] >= limit) return {};
+    std::vector<int> stage_of(items_.problem.items.size());
+    for (int s = stages_, end = n; s > 0; --s) {
+      const int begin = from[s][end - first_[s]];
+      for (int place = begin; place < end; ++place) {
+        const int run = order_[place];
+        std::fill(stage_of.begin() + runs_.begin[run], stage_of.begin() + runs_.begin[run + 1], s - 1);
+      }
+      end = begin;
+    }
+    return stage_of;
+  }
+
+ private:
+  // A tensor at one of its places.
+  struct Use {
+    int previous;  // its place before; -1: this is the first
+    int first;     // of all its places
+    bool last;
+    double bytes;
+  };
+
+  void FindUses() {
+    std::vector<int> place(runs_.size());
+    for (int k = 0; k < runs_.size(); ++k) place[order_[k]] = k;
+    uses_.resize(runs_.size());
+    for (size_t t = 0; t < items_.problem.tensors.size(); ++t) {
+      if (items_.tensor_bytes[t] == 0) continue;
+      std::vector<int> places = {place[runs_.run_of[items_.problem.tensors[t].producer]]};
+      for (const int consumer : items_.problem.tensors[t].consumers)
+        places.push_back(place[runs_.run_of[consumer]]);
+      std::sort(places.begin(), places.end());
+      places.erase(std::unique(places.begin(), places.end()), places.end());
+      for (size_t k = 0; places.size() > 1 && k < places.size(); ++k) {
+        uses_[places[k]].push_back({k > 0 ? places[k - 1] : -1, places[0], k + 1 == places.size(),
+                                    static_cast<double>(items_.tensor_bytes[t])});
+      }
+    }
+  }
+
+  // What a stage that begins at i sends and receives, once it holds place j too.
+  void Grow(int i, int j, Traffic& in, Traffic& out) const {
+    for (const Use& use : uses_[j]) {
+      if (use.previous < 0) out.Add(1, use.bytes);
+      if (use.previous >= 0 && use.previous < i) in.Add(1, use.bytes);  // for the first time
+      if (use.last && use.first >= i) out.Add(-1, use.bytes);           // all its uses are here
+    }
+  }
+
+  double Compute(int stage, int begin, int end) const {
+    const std::vector<double>& sums = before_[items_.kind_of_rank[items_.problem.rank_of_stage[stage]]];
+    return sums[end] - sums[begin];
+  }
+
+  // By stage, and for the end: the places where it may begin if all stages are below the limit by compute alone.
+  void FindWindows(double limit) {
+    const int n = runs_.size();
+    first_.assign(stages_ + 1, n);
+    last_.assign(stages_ + 1, 0);
+    for (int s = 0, i = 0; s < stages_; last_[++s] = i) {
+      while (i < n - (stages_ - 1 - s) && Compute(s, last_[s], i + 1) < limit) ++i;
+    }
+    for (int s = stages_ - 1, i = n; s >= 0; first_[s--] = i) {
+      while (i > s && Compute(s, i - 1, first_[s + 1]) < limit) --i;
+    }
+    for (int s = 0; s <= stages_; ++s) last_[s] = std::max(last_[s], first_[s]);
+  }
+
+  const StageItems& items_;
+  const ItemRuns runs_;
+  std::vector<int> order_;  // runs
+  const int stages_;
+  std::vector<std::vector<double>> before_;  // by kind of device and place: seconds of the runs before
+  std::vector<Link> links_;                  // in front of each stage, and behind the last
+  std::vector<std::vector<Use>> uses_;       // by place
+  std::vector<int> first_, last_;
+};
+
+}  // namespace
+
+void CutInOrder(const StageItems& items, const Cluster& cluster, std::vector<int>& stage_of) {
+  std::vector<int> ranks = items.problem.rank_of_stage;
+  std::sort(ranks.begin(), ranks.end());
+  if (std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end()) return;
+  const double slowest = Slowest(items, cluster, stage_of);
+  std::vector<int> other = Cutter(items, cluster, stage_of).Solve(slowest * kBetter);
+  if (!other.empty() && Slowest(items, cluster, other) < slowest) stage_of = std::move(other);
+}
+
+}  // namespace pipec
