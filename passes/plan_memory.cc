@@ -20,6 +20,7 @@
 #include "compiler/memory/layout.h"
 #include "compiler/onnx/schema/infer.h"
 #include "compiler/ops/op_info.h"
+#include "passes/check_in_place.h"
 #include "passes/memory_limit.h"
 #include "passes/passes.h"
 #include "passes/rank_programs.h"
@@ -288,6 +289,7 @@ absl::Status PlanRanks(Module& module, const CompileOptions& options) {
   std::vector<KeptBytes> kept(module.stages.size());
   for (int r = 0; r < ranks.size(); ++r) {
     ASSIGN_OR_RETURN(RankMemory memory, PlanRank(module, r, std::move(ranks[r]), of_weights, kept));
+    RETURN_IF_ERROR(CheckInPlace(memory));
     module.memory.push_back(std::move(memory));
   }
   return CheckMemoryLimit(module, options, std::move(kept));

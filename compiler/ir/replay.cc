@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/arena_contents.h"
 #include "compiler/ir/once_a_step.h"
 #include "compiler/ir/validate_at.h"
 #include "compiler/schedule/rounds.h"
@@ -22,45 +23,13 @@ struct Moment {
   int read_version = 0, written_version = 0;
 };
 
-// What lies in some bytes: a value, or that of a buffer which keeps it (value is null), and which one of it: of what
-// microbatch of all steps, of what step, or of what version.
-struct Contents {
-  const Value* value;
-  int buffer;
-  int number;
-  bool operator==(const Contents&) const = default;
-};
-
-class Arena {
- public:
-  void Write(int64_t begin, int64_t bytes, Contents contents) {
-    if (bytes == 0) return;
-    auto it = pieces_.upper_bound(begin);
-    if (it != pieces_.begin() && std::prev(it)->second.end > begin) --it;
-    while (it != pieces_.end() && it->first < begin + bytes) it = pieces_.erase(it);
-    pieces_.emplace_hint(it, begin, Piece{begin + bytes, contents});
-  }
-  // Null if no one wrote exactly these bytes, or somebody wrote over some of them.
-  const Contents* Find(int64_t begin, int64_t bytes) const {
-    auto it = pieces_.find(begin);
-    return it != pieces_.end() && it->second.end == begin + bytes ? &it->second.contents : nullptr;
-  }
-
- private:
-  struct Piece {
-    int64_t end;
-    Contents contents;
-  };
-  std::map<int64_t, Piece> pieces_;
-};
-
 // What an instruction or message does with one value, worked out once for all microbatches.
 struct Access {
   const Value* value = nullptr;
   int64_t address = 0, bytes = 0;  // in the first slot
   int64_t stride = 0;
   const SlotClass* slots = nullptr;  // null: the same place for all
-  bool feed = false;                        // an input of the model, there when it is first read
+  bool feed = false;                        // an input of the model, there when the first action that reads it begins
   bool keeps = false;                       // its contents are the buffer's, whatever the microbatch
   bool once = false;                        // made in the first microbatch, for all
   bool accumulator = false;                 // its contents before the first microbatch are nobody's
@@ -108,8 +77,12 @@ class Machine {
     if (program == programs_.end())
       return absl::InternalError(absl::StrCat("action ", ToString(action), " has no program"));
     for (const Instruction& instruction : program->second) {
+      for (const Access& read : instruction.reads) Feed(read);
+    }
+    for (const Instruction& instruction : program->second) {
       if (!instruction.once || action.microbatch == 0) RETURN_IF_ERROR(RunNode(instruction, action));
     }
+    if (action.kind == ActionKind::kF && module_.mode == Mode::kInfer) return ReadOutputs(action);
     return action.kind == ActionKind::kNorm ? Exchange(MessageKind::kNorm, action) : absl::OkStatus();
   }
 
@@ -134,13 +107,24 @@ class Machine {
     return absl::OkStatus();
   }
 
-  // What the driver reads after the last action.
-  absl::Status CheckEnd() {
-    if (!training_) return absl::OkStatus();
+  // After so many steps: what stays for the next is there, and what the driver reads.
+  absl::Status CheckEnd(int steps) {
+    now_ = {steps - 1, -1, training_ ? steps : 0, 0};
+    const Action end{training_ ? ActionKind::kUpdate : ActionKind::kF};
+    for (const auto& [value, location] : memory_.locations) {
+      if (value->kind() != ValueKind::kResult && value->kind() != ValueKind::kInput && value->kind() != ValueKind::kAccumulator)
+        RETURN_IF_ERROR(Read(AccessTo(value), end));
+    }
+    if (!training_) {
+      const Training& sums = module_.training;
+      for (const Value* value : {sums.loss_sum, sums.loss_weight, sums.correct, sums.predictions}) {
+        if (value && memory_.locations.contains(value)) RETURN_IF_ERROR(Read(AccessTo(value), end));
+      }
+      return absl::OkStatus();
+    }
     for (const Node* scale : module_.training.gradient_scales) {
       if (module_.stages[scale->stage].rank != rank_) continue;
-      for (const Value* value : scale->outputs())
-        RETURN_IF_ERROR(Read(AccessTo(value), {ActionKind::kNorm}));
+      for (const Value* value : scale->outputs()) RETURN_IF_ERROR(Read(AccessTo(value), end));
     }
     return absl::OkStatus();
   }
@@ -243,10 +227,14 @@ class Machine {
                  Wanted(access, moment, moment.written_version));
   }
 
-  absl::Status Read(const Access& access, const Action& action, const Node* node = nullptr) {
-    if (access.bytes == 0 || (access.accumulator && now_.microbatch == 0)) return absl::OkStatus();
+  void Feed(const Access& access) {
     if (access.feed && fed_.insert({access.contents.value, Wanted(access, now_, 0).number}).second)
       Write(AccessTo(access.contents.value), now_);
+  }
+
+  absl::Status Read(const Access& access, const Action& action, const Node* node = nullptr) {
+    if (access.bytes == 0 || (access.accumulator && now_.microbatch == 0)) return absl::OkStatus();
+    Feed(access);
     const int64_t address = Address(access, now_, now_.read_version);
     const Contents* contents = arena_.Find(address, access.bytes);
     if (contents && *contents == Wanted(access, now_, now_.read_version)) return absl::OkStatus();
@@ -257,6 +245,14 @@ class Machine {
                      : !contents->value   ? absl::StrCat("that of another time (", contents->number, ")")
                                           : absl::StrCat(contents->value->name(), " (", contents->number, ")"),
                      " lies"));
+  }
+
+  // The model's outputs that the driver takes behind a forward pass.
+  absl::Status ReadOutputs(const Action& action) {
+    for (const Value* value : module_.graph.outputs) {
+      if (value->producer() && value->producer()->stage == action.stage) RETURN_IF_ERROR(Read(AccessTo(value), action));
+    }
+    return absl::OkStatus();
   }
 
   absl::Status RunNode(const Instruction& instruction, const Action& action) {
@@ -299,8 +295,9 @@ class Machine {
     return absl::InternalError(absl::StrCat("action ", ToString(action), " has no message"));
   }
 
+  // All at once: what comes may be there before anything has gone.
   absl::Status Exchange(MessageKind kind, const Action& action) {
-    for (const bool sends : {true, false}) {
+    for (const bool sends : {false, true}) {
       for (const Message& message : module_.messages) {
         const int stage = sends ? message.from_stage : message.to_stage;
         if (message.kind != kind || !Crosses(message) || module_.stages[stage].rank != rank_) continue;
@@ -314,7 +311,11 @@ class Machine {
     if (sends) {
       for (const Access& read : sends_[&message]) RETURN_IF_ERROR(Read(read, action));
     } else {
-      for (const Access& write : receives_[&message]) Write(write, now_);
+      for (const Access& write : receives_[&message]) {
+        if (write.keeps)
+          return absl::InternalError(absl::StrCat("the message in ", ToString(action), " writes over ", write.value->name()));
+        Write(write, now_);
+      }
     }
     return absl::OkStatus();
   }
@@ -326,7 +327,7 @@ class Machine {
   Moment now_;
   bool repeats_ = false;  // what runs now may have run before
   bool may_redo_ = false;  // updates may have to be made again, from what they read
-  Arena arena_;
+  ArenaContents arena_;
   absl::flat_hash_set<const Node*> instructions_;
   std::map<std::pair<ActionKind, int>, std::vector<Instruction>> programs_;  // by kind and stage
   absl::flat_hash_map<const Message*, std::vector<Access>> sends_, receives_;
@@ -349,7 +350,7 @@ absl::Status ReplayLate(const Module& module, int rank, const Schedule& schedule
     RETURN_IF_ERROR(machine.RunAgain(begin, 1));
   }
   for (size_t k = begin.size(); k < list.size(); ++k) RETURN_IF_ERROR(machine.Run(list[k], 1));
-  return machine.CheckEnd();
+  return machine.CheckEnd(2);
 }
 
 }  // namespace
@@ -363,12 +364,13 @@ absl::Status Replay(const Module& module, int rank, const Schedule& schedule, bo
   const std::vector<Action>& list = schedule.ranks[rank];
   if (!schedule.asynchronous()) {
     for (const Action& action : list) RETURN_IF_ERROR(machine.Run(action, 0));
-    return machine.CheckEnd();
+    return machine.CheckEnd(1);
   }
   // Enough for every slot to be used again.
-  const Unrolled unrolled = Unroll(schedule, 2 * LargestLag(schedule) + 4);
+  const int steps = 2 * LargestLag(schedule) + 4;
+  const Unrolled unrolled = Unroll(schedule, steps);
   for (const RoundPlace& place : unrolled.places[rank]) RETURN_IF_ERROR(machine.Run(list[place.index], place.step));
-  return machine.CheckEnd();
+  return machine.CheckEnd(steps);
 }
 
 }  // namespace pipec

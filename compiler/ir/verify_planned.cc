@@ -64,6 +64,8 @@ absl::Status CheckLocation(const RankMemory& memory, const Value* value) {
       offset + value->type.bytes() > memory.buffers[buffer].bytes) {
     return absl::InternalError(absl::StrCat("value ", value->name(), " lies outside its buffer"));
   }
+  if (value->kind() == ValueKind::kInput && memory.buffers[buffer].kind != BufferKind::kInput)
+    return absl::InternalError(absl::StrCat("input ", value->name(), " lies in a buffer of another kind"));
   return absl::OkStatus();
 }
 

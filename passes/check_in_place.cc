@@ -1,0 +1,98 @@
+#include "passes/check_in_place.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ops/op_info.h"
+#include "runtime/base/status.h"
+
+namespace pipec {
+namespace {
+
+class InPlaceCheck {
+ public:
+  // `evaluates`: the program runs in evaluation too.
+  InPlaceCheck(const RankMemory& memory, bool evaluates) : memory_(memory), evaluates_(evaluates) {}
+
+  absl::Status Check(const Node& node) const {
+    const OpInfo* info = FindOp(node.op(), node.domain());
+    const Alias alias = info ? info->alias : Alias::kNone;
+    for (size_t k = 0; k < node.outputs().size(); ++k) {
+      const Value* result = node.outputs()[k];
+      if (!result) continue;
+      const Value* under = nullptr;  // the operand on which it may lie
+      if (alias == Alias::kSameMemory || (alias == Alias::kInPlace && k == 0))
+        under = node.input(AliasInput(*info, static_cast<int>(k)));
+      if (alias == Alias::kSameMemory && !(under && Place(*result).buffer == Place(*under).buffer))
+        return Fault(node, *result, "does not lie on its operand");
+      for (const Value* operand : node.inputs()) {
+        if (operand && LiesOn(*result, *operand, operand == under))
+          return Fault(node, *result, absl::StrCat("lies on operand ", operand->name()));
+      }
+      for (size_t j = 0; j < k; ++j) {
+        const Value* other = node.outputs()[j];
+        if (other && LiesOn(*result, *other, false))
+          return Fault(node, *result, absl::StrCat("lies on result ", other->name()));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static absl::Status Fault(const Node& node, const Value& result, absl::string_view what) {
+    return absl::InternalError(
+        absl::StrCat("memory: ", result.name(), " of ", node.name(), " (", node.op(), ") ", what));
+  }
+
+  const Location& Place(const Value& value) const { return memory_.locations.find(&value)->second; }
+  const Buffer& BufferOf(const Value& value) const { return memory_.buffers[Place(value).buffer]; }
+
+  // Whether the two have bytes in common in some microbatch; `wholly`: other than all of them.
+  bool LiesOn(const Value& a, const Value& b, bool wholly) const {
+    const int64_t bytes = a.type.bytes(), other_bytes = b.type.bytes();
+    if (bytes == 0 || other_bytes == 0) return false;
+    const Buffer &buffer = BufferOf(a), &other = BufferOf(b);
+    const auto meet = [&](int slot, int other_slot) {
+      const int64_t begin = buffer.offset + slot * buffer.stride() + Place(a).offset;
+      const int64_t other_begin = other.offset + other_slot * other.stride() + Place(b).offset;
+      if (wholly && begin == other_begin && bytes == other_bytes) return false;
+      return begin < other_begin + other_bytes && other_begin < begin + bytes;
+    };
+    if (&buffer == &other) return meet(0, 0);
+    if (buffer.offset >= other.offset + other.slots * other.stride() ||
+        other.offset >= buffer.offset + buffer.slots * buffer.stride()) {
+      return false;
+    }
+    // Buffers that share bytes but not all of them at once, such as those that take turns in slots.
+    for (const bool training : {true, false}) {
+      if (!training && !evaluates_) continue;
+      const absl::Span<const int> slots = Slots(buffer, training), other_slots = Slots(other, training);
+      for (size_t m = 0; m < std::max(slots.size(), other_slots.size()); ++m) {
+        if (meet(m < slots.size() ? slots[m] : 0, m < other_slots.size() ? other_slots[m] : 0)) return true;
+      }
+    }
+    return buffer.slot_class < 0 && other.slot_class < 0 && meet(0, 0);
+  }
+
+  // By microbatch.
+  absl::Span<const int> Slots(const Buffer& buffer, bool training) const {
+    if (buffer.slot_class < 0) return {};
+    const SlotClass& slots = memory_.slot_classes[buffer.slot_class];
+    return training ? slots.train : slots.eval;
+  }
+
+  const RankMemory& memory_;
+  const bool evaluates_;
+};
+
+}  // namespace
+
+absl::Status CheckInPlace(const RankMemory& memory) {
+  for (const Program& program : memory.programs) {
+    const InPlaceCheck check(memory, program.kind == ActionKind::kF);
+    for (const Node* node : program.nodes) RETURN_IF_ERROR(check.Check(*node));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pipec
