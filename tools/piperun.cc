@@ -69,6 +69,7 @@ void PrintJson(const RunResult& result) {
   object["peak_bytes"] = PeakBytes(result);
   object["arena_bytes"] = result.arena_bytes;
   object["workspace_bytes"] = result.workspace_bytes;
+  object["grown_bytes"] = result.grown_bytes ? ordered_json(*result.grown_bytes) : ordered_json();
   std::cout << object.dump(1) << "\n";
 }
 
@@ -91,7 +92,9 @@ void PrintText(const RunFlags& flags, const RunResult& result) {
   std::cout << absl::StrFormat("throughput    %.4g samples/s (measured, %d samples in %.1f s)\n",
                                SamplesPerSecond(result), result.samples, result.seconds);
   std::cout << "peak memory   " << FormatSize(PeakBytes(result))
-            << " on the largest rank (planned arena, and workspace)\n";
+            << " on the largest rank (planned arena, and workspace)";
+  if (result.grown_bytes) std::cout << "; the process grew by " << FormatSize(*result.grown_bytes) << " (measured)";
+  std::cout << "\n";
   for (const auto& [what, path] :
        {std::pair("export", &flags.options.export_directory), std::pair("outputs", &flags.options.outputs),
         std::pair("metrics", &flags.options.metrics), std::pair("trace", &flags.options.trace),

@@ -24,7 +24,7 @@ namespace pipec {
 struct KernelOperand {
   TensorType type;
   bool present = true;              // false: an absent optional operand; `type` means nothing
-  const std::byte* constant = nullptr;  // host contents, if they are known when the plan is loaded
+  const std::byte* constant = nullptr;  // host contents during Prepare, if they are known then
 };
 
 // An instruction before it has addresses.

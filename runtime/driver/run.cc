@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/process_memory.h"
 #include "runtime/base/status.h"
 #include "runtime/data/npz.h"
 #include "runtime/driver/evaluate.h"
@@ -91,6 +92,7 @@ absl::StatusOr<RunResult> RunPlan(const std::string& directory, const RunOptions
   ExecutorOptions executor = options.executor;
   executor.trace = !options.trace.empty();
   executor.profile = !options.profile.empty();
+  const absl::StatusOr<int64_t> memory_before = OwnMemoryBytes();
   ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
                    Session::Open(directory, manifest, make_device, make_transport, executor));
 
@@ -111,6 +113,7 @@ absl::StatusOr<RunResult> RunPlan(const std::string& directory, const RunOptions
     result.workspace_bytes.push_back(session->executor(rank).workspace_bytes());
   }
   TraceFile trace;
+  NamedArrays outputs;
   if (manifest.mode == "train") {
     const absl::Status trained = Train(*session, options, *data, eval_data.get(),
                                        executor.trace ? &trace : nullptr, observer, &result);
@@ -122,12 +125,12 @@ absl::StatusOr<RunResult> RunPlan(const std::string& directory, const RunOptions
     }
     RETURN_IF_ERROR(trained);
   } else {
-    NamedArrays outputs;
-    const bool wanted = !options.outputs.empty();
     RETURN_IF_ERROR(Infer(*session, *data, options, executor.trace ? &trace : nullptr, observer, &result,
-                          wanted ? &outputs : nullptr));
-    if (wanted) RETURN_IF_ERROR(WriteNpz(options.outputs, outputs));
+                          options.outputs.empty() ? nullptr : &outputs));
   }
+  const absl::StatusOr<int64_t> memory_now = OwnMemoryBytes();
+  if (memory_before.ok() && memory_now.ok()) result.grown_bytes = *memory_now - *memory_before;
+  if (!options.outputs.empty()) RETURN_IF_ERROR(WriteNpz(options.outputs, outputs));
   if (executor.trace) RETURN_IF_ERROR(trace.Write(*session, options.trace));
   if (executor.profile) RETURN_IF_ERROR(WriteProfile(*session, options.threads, options.profile));
   if (!options.export_directory.empty()) RETURN_IF_ERROR(ExportModel(*session, options.export_directory));

@@ -43,6 +43,8 @@ absl::Status Executor::Load(const std::string& plan_directory) {
     measured_.emplace_back(program.instructions_size());
     programs_.push_back(std::move(prepared));
   }
+  // Their contents lie in the arena now.
+  google::protobuf::RepeatedPtrField<plan::Constant>().Swap(plan_.mutable_constants());
   ASSIGN_OR_RETURN(workspace_, device_.Allocate(std::max<int64_t>(workspace_bytes_, 1)));
   for (StepKind kind : {StepKind::kTrain, StepKind::kEval}) {
     RETURN_IF_ERROR(PrepareList(kind));

@@ -138,13 +138,21 @@ TEST_F(BlockingSends, StepsThatOverlap) {
   }
 }
 
+// A column times a row makes a value of 64 MB out of few samples and few parameters.
 TEST_F(BlockingSends, MessagesOf64Megabytes) {
-  const std::string model = folder_ / "m.onnx";
-  Tool(absl::StrCat("make-model mlp --layers=4 --inputs=1 --hidden=1 --classes=1 --batch=16777216 -o ",
-                    model));
-  for (const char* schedule : {"interleaved", "zb-v", "1f1b"})
-    Check(model, 2, 1, absl::StrCat("--microbatches=2 --loss=mse --schedule=", schedule));
-  Check(model, 2, 3, "--schedule=pipedream --loss=mse");
+  std::string ones = "1";
+  for (int k = 1; k < 4096; ++k) absl::StrAppend(&ones, ",", 1 + k % 3);
+  std::string text = "<ir_version: 10, opset_import: [\"\" : 21]>\nwide (float[N,1,4096] x) => (float[N] y) <\n";
+  for (int k = 0; k < 4; ++k) absl::StrAppend(&text, "float[4096,1] w", k, " = {", ones, "},\n");
+  absl::StrAppend(&text, "int64[2] axes = {1,2}>\n{\nh0 = Mul(x, w0)\n");
+  for (int k = 1; k < 4; ++k) absl::StrAppend(&text, "h", k, " = Mul(h", k - 1, ", w", k, ")\n");
+  absl::StrAppend(&text, "y = ReduceMean<keepdims = 0>(h3, axes)\n}\n");
+  const std::string model = folder_ / "m.onnxtxt";
+  std::ofstream(model) << text;
+  for (const char* schedule : {"interleaved", "zb-v"})
+    Check(model, 2, 1, absl::StrCat("--batch=2 --microbatches=2 --loss=mse --cut=h0,h1,h2 --schedule=", schedule));
+  Check(model, 2, 1, "--batch=2 --microbatches=2 --loss=mse --cut=h1 --schedule=1f1b");
+  Check(model, 2, 3, "--batch=1 --loss=mse --cut=h1 --schedule=pipedream");
 }
 
 }  // namespace
