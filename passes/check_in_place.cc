@@ -11,8 +11,10 @@ namespace {
 
 class InPlaceCheck {
  public:
-  // `evaluates`: the program runs in evaluation too.
-  InPlaceCheck(const RankMemory& memory, bool evaluates) : memory_(memory), evaluates_(evaluates) {}
+  InPlaceCheck(const RankMemory& memory, const Program& program)
+      : memory_(memory),
+        in_training_(IsCompute(program.kind)),
+        in_evaluation_(program.kind == ActionKind::kF) {}
 
   absl::Status Check(const Node& node) const {
     const OpInfo* info = FindOp(node.op(), node.domain());
@@ -25,6 +27,9 @@ class InPlaceCheck {
         under = node.input(AliasInput(*info, static_cast<int>(k)));
       if (alias == Alias::kSameMemory && !(under && Place(*result).buffer == Place(*under).buffer))
         return Fault(node, *result, "does not lie on its operand");
+      if (alias != Alias::kSameMemory && Keeps(BufferOf(*result)))
+        return Fault(node, *result,
+                     absl::StrCat("lies in ", BufferOf(*result).name, ", which keeps its contents"));
       for (const Value* operand : node.inputs()) {
         if (operand && LiesOn(*result, *operand, operand == under))
           return Fault(node, *result, absl::StrCat("lies on operand ", operand->name()));
@@ -65,13 +70,19 @@ class InPlaceCheck {
     }
     // Buffers that share bytes but not all of them at once, such as those that take turns in slots.
     for (const bool training : {true, false}) {
-      if (!training && !evaluates_) continue;
+      if (!(training ? in_training_ : in_evaluation_)) continue;
       const absl::Span<const int> slots = Slots(buffer, training), other_slots = Slots(other, training);
       for (size_t m = 0; m < std::max(slots.size(), other_slots.size()); ++m) {
         if (meet(m < slots.size() ? slots[m] : 0, m < other_slots.size() ? other_slots[m] : 0)) return true;
       }
     }
-    return buffer.slot_class < 0 && other.slot_class < 0 && meet(0, 0);
+    // What happens once a step is in the first slot.
+    return (!in_training_ || (buffer.slot_class < 0 && other.slot_class < 0)) && meet(0, 0);
+  }
+
+  static bool Keeps(const Buffer& buffer) {
+    return buffer.kind == BufferKind::kParameter || buffer.kind == BufferKind::kGradient ||
+           buffer.kind == BufferKind::kOptimizerState || buffer.kind == BufferKind::kConstant;
   }
 
   // By microbatch.
@@ -82,14 +93,14 @@ class InPlaceCheck {
   }
 
   const RankMemory& memory_;
-  const bool evaluates_;
+  const bool in_training_, in_evaluation_;  // microbatch by microbatch
 };
 
 }  // namespace
 
 absl::Status CheckInPlace(const RankMemory& memory) {
   for (const Program& program : memory.programs) {
-    const InPlaceCheck check(memory, program.kind == ActionKind::kF);
+    const InPlaceCheck check(memory, program);
     for (const Node* node : program.nodes) RETURN_IF_ERROR(check.Check(*node));
   }
   return absl::OkStatus();

@@ -80,7 +80,7 @@ class Machine {
       for (const Access& read : instruction.reads) Feed(read);
     }
     for (const Instruction& instruction : program->second) {
-      if (!instruction.once || action.microbatch == 0) RETURN_IF_ERROR(RunNode(instruction, action));
+      if (!instruction.once || action.microbatch <= 0) RETURN_IF_ERROR(RunNode(instruction, action));
     }
     if (action.kind == ActionKind::kF && module_.mode == Mode::kInfer) return ReadOutputs(action);
     return action.kind == ActionKind::kNorm ? Exchange(MessageKind::kNorm, action) : absl::OkStatus();
@@ -161,12 +161,12 @@ class Machine {
     const Buffer& buffer = memory_.buffers[place.buffer];
     Access access{value, buffer.offset + place.offset, value->type.bytes(), buffer.stride()};
     if (buffer.slot_class >= 0) access.slots = &memory_.slot_classes[buffer.slot_class];
-    access.keeps = Keeps(value);
     access.once = IsOnceAStep(memory_, buffer);
     access.accumulator = value->kind() == ValueKind::kAccumulator;
     const Value* source = Source(value);
+    access.keeps = Keeps(source);
     access.feed = !access.keeps && source->kind() == ValueKind::kInput;
-    access.contents = access.keeps ? Contents{nullptr, place.buffer, -1} : Contents{source, -1, -1};
+    access.contents = access.keeps ? Contents{nullptr, Place(source).buffer, -1} : Contents{source, -1, -1};
     return access;
   }
 

@@ -84,8 +84,9 @@ class Lifetimes {
     return module_.stages[operand->producer()->stage].rank == rank_ ? Source(operand) : value;
   }
   Key KeyOf(const Value* value, int microbatch) const {
-    if (Keeps(value)) return {&BufferOf(value), -1};
-    return {Source(value), microbatch};
+    const Value* source = Source(value);
+    if (Keeps(source)) return {&BufferOf(source), -1};
+    return {source, microbatch};
   }
   int64_t Begin(const Value* value, int microbatch) const {
     const Buffer& buffer = BufferOf(value);
