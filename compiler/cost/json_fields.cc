@@ -16,6 +16,8 @@ using nlohmann::json;
 
 // Of a value, in a message.
 constexpr size_t kMostShown = 40;
+// Deeper than any file of ours, and not so deep that what walks it fails.
+constexpr int kMostDepth = 32;
 
 std::string Shown(const json& value) {
   std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
@@ -44,7 +46,9 @@ int Distance(absl::string_view a, absl::string_view b) {
 absl::StatusOr<json> ParseJson(absl::string_view text) {
   std::vector<std::set<std::string>> objects;
   std::string twice;
-  const auto check = [&](int, json::parse_event_t event, json& parsed) {
+  bool deep = false;
+  const auto check = [&](int depth, json::parse_event_t event, json& parsed) {
+    deep |= depth > kMostDepth;
     if (event == json::parse_event_t::object_start) objects.emplace_back();
     if (event == json::parse_event_t::object_end && !objects.empty()) objects.pop_back();
     if (event == json::parse_event_t::key && !objects.empty()) {
@@ -55,6 +59,7 @@ absl::StatusOr<json> ParseJson(absl::string_view text) {
   };
   try {
     json document = json::parse(text.begin(), text.end(), check);
+    if (deep) return absl::InvalidArgumentError("is nested too deeply");
     if (twice.empty()) return document;
   } catch (const json::exception& error) {
     // "[json.exception...] parse error at line 3, column 5: ..."

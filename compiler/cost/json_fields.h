@@ -12,7 +12,8 @@
 
 namespace pipec {
 
-// The document. InvalidArgument with line and column if it is no JSON, with the field if an object has one twice.
+// The document. InvalidArgument with line and column if it is no JSON, with the field if an object has one twice, and
+// for a nesting that no file of ours has.
 absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text);
 
 class JsonFields {

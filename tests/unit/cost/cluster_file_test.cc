@@ -79,6 +79,9 @@ TEST(ClusterFile, WhatIsNoJsonIsRefusedWithItsPlace) {
     EXPECT_THAT(std::string(ParseCluster(text).status().message()), HasSubstr("is no JSON: ")) << text;
   EXPECT_THAT(Refusal("\"devices\": [{\"profile\": \"h200\"", "\"devices\": [{\"profile\" \"h200\""),
               HasSubstr("line 4"));
+  EXPECT_THAT(
+      std::string(ParseCluster(std::string(100000, '[') + std::string(100000, ']')).status().message()),
+      HasSubstr("nested too deeply"));
   EXPECT_THAT(Refusal("\"count\": 2}, {", "\"count\": 2, \"count\": 3}, {"),
               HasSubstr("the field 'count' twice"));
 }
