@@ -35,7 +35,7 @@ void DeviceFlags::AddTo(FlagTable& table) {
                "samples/clusters/README.md describes it",
                "P of --device on one host");
   table.String("profile", "FILE", &profile_,
-               "measured costs from piperun --profile; what it lacks is modelled", "none");
+               "measured costs from piperun --profile; what it lacks is fitted to what it has", "none");
   table.Size("memory", &memory_, "limit per device; with --cluster of what each device has",
              "the device's; cpu: this machine's divided by P");
   table.Check([this] {

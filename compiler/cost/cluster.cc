@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <thread>
 
@@ -68,14 +69,19 @@ const std::vector<DeviceProfile>& Profiles() {
   return *kProfiles;
 }
 
-Link Slower(const Link& a, const Link& b) {
-  return {std::max(a.latency_seconds, b.latency_seconds), std::min(a.bytes_per_second, b.bytes_per_second),
-          a.origin == b.origin ? a.origin : Origin::kModelled};
+double BeyondKnee(const Link& link) {
+  return std::isfinite(link.knee_bytes) ? link.bytes_per_second_beyond : link.bytes_per_second;
 }
 
 int64_t MachineMemory() { return static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE); }
 
 }  // namespace
+
+Link Slower(const Link& a, const Link& b) {
+  return {std::max(a.latency_seconds, b.latency_seconds), std::min(a.bytes_per_second, b.bytes_per_second),
+          a.origin == b.origin ? a.origin : Origin::kModelled, std::min(a.knee_bytes, b.knee_bytes),
+          std::min(BeyondKnee(a), BeyondKnee(b))};
+}
 
 absl::Span<const DeviceProfile> AllDeviceProfiles() { return Profiles(); }
 

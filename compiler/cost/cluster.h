@@ -21,7 +21,13 @@ struct Link {
   double latency_seconds = 0;
   double bytes_per_second = std::numeric_limits<double>::infinity();
   Origin origin = Origin::kModelled;
+  // Bytes of a message beyond the first `knee_bytes` go at another rate.
+  double knee_bytes = std::numeric_limits<double>::infinity();
+  double bytes_per_second_beyond = std::numeric_limits<double>::infinity();
 };
+
+// A link that is nowhere faster than the two, if one has no knee or both have the same.
+Link Slower(const Link& a, const Link& b);
 
 struct MeasuredCosts;
 

@@ -1,7 +1,6 @@
 #include "compiler/cost/measured_costs.h"
 
-#include <algorithm>
-#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -12,8 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kVersion = 1;
-constexpr double kDay = 86400;
+constexpr int kVersion = 2;
+constexpr double kDay = 86400, kMost = 1e30;
 
 class Reader {
  public:
@@ -50,17 +49,26 @@ class Reader {
 absl::Status ReadNodes(const json& rows, MeasuredCosts& costs) {
   struct Sum {
     double seconds = 0, runs = 0;
+    NodeCost cost;  // equal for one key
   };
-  absl::flat_hash_map<std::string, Sum> sums;
+  std::map<std::string, Sum> sums;
   for (size_t k = 0; k < rows.size(); ++k) {
     const Reader row(rows[k], absl::StrCat("node ", k, ": "));
     ASSIGN_OR_RETURN(const std::string key, row.Text("key"));
     ASSIGN_OR_RETURN(const double seconds, row.Number("seconds", 0, kDay));
     ASSIGN_OR_RETURN(const double runs, row.Number("runs", 1, 1e15));
-    sums[key].seconds += seconds * runs;
-    sums[key].runs += runs;
+    Sum& sum = sums[key];
+    ASSIGN_OR_RETURN(sum.cost.flops, row.Number("flops", 0, kMost));
+    ASSIGN_OR_RETURN(sum.cost.bytes, row.Number("bytes", 0, kMost));
+    sum.seconds += seconds * runs;
+    sum.runs += runs;
   }
-  for (const auto& [key, sum] : sums) costs.node_seconds[key] = sum.seconds / sum.runs;
+  std::vector<MeasuredNode> nodes;
+  for (const auto& [key, sum] : sums) {
+    costs.node_seconds[key] = sum.seconds / sum.runs;
+    nodes.push_back({key, sum.cost, sum.seconds / sum.runs});
+  }
+  costs.fitted = FittedCosts(nodes);
   return absl::OkStatus();
 }
 
@@ -99,28 +107,6 @@ absl::StatusOr<MeasuredCosts> ParseProfile(absl::string_view text) {
   RETURN_IF_ERROR(ReadMessages(*messages, costs));
   if (costs.node_seconds.empty()) return absl::InvalidArgumentError("the profile has no node");
   return costs;
-}
-
-Link FitLink(const std::vector<MeasuredMessage>& messages, const Link& modelled) {
-  double n = 0, bytes = 0, seconds = 0;
-  for (const MeasuredMessage& m : messages) {
-    n += m.runs;
-    bytes += m.runs * m.bytes;
-    seconds += m.runs * m.seconds;
-  }
-  if (n == 0) return modelled;
-  bytes /= n, seconds /= n;  // means
-  double spread = 0, slope = 0;
-  for (const MeasuredMessage& m : messages) {
-    spread += m.runs * (m.bytes - bytes) * (m.bytes - bytes);
-    slope += m.runs * (m.bytes - bytes) * (m.seconds - seconds);
-  }
-  const double free_slope = spread > 0 ? std::max(slope / spread, 0.0) : 1 / modelled.bytes_per_second;
-  // With a latency below 0 the best line goes through the origin; that one, weighted by squares, hardly differs from
-  // the one through the mean.
-  const double per_byte = bytes > 0 ? std::min(free_slope, seconds / bytes) : 0;
-  return {seconds - per_byte * bytes, per_byte > 0 ? 1 / per_byte : std::numeric_limits<double>::infinity(),
-          Origin::kMeasured};
 }
 
 absl::Status UseProfile(MeasuredCosts costs, Cluster& cluster) {

@@ -1,4 +1,4 @@
-// Times that piperun --profile measured: the third tier beside modelled ones.
+// Times that piperun --profile measured, and those of other nodes and messages that follow from them.
 #pragma once
 
 #include <string>
@@ -8,20 +8,17 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler/cost/cluster.h"
+#include "compiler/cost/fit_link.h"
+#include "compiler/cost/fitted_costs.h"
 
 namespace pipec {
-
-struct MeasuredMessage {
-  double bytes = 0;
-  double seconds = 0;
-  double runs = 0;
-};
 
 struct MeasuredCosts {
   std::string device;
   int threads = 0;                                        // of a rank
   int ranks = 0;                                          // busy at a time
   absl::flat_hash_map<std::string, double> node_seconds;  // of a run, by CostKey
+  FittedCosts fitted;                                     // of other nodes
   double action_seconds = 0;                              // what an action takes beside its nodes
   std::vector<MeasuredMessage> messages;
 };
@@ -31,12 +28,10 @@ struct MeasuredCosts {
 // that are none.
 absl::StatusOr<MeasuredCosts> ParseProfile(absl::string_view text);
 
-// Latency and bandwidth that fit the messages best (least squares, neither below 0); where all have one size, with the
-// bandwidth of `modelled` unless that alone takes longer. `modelled` itself if there are none.
-Link FitLink(const std::vector<MeasuredMessage>& messages, const Link& modelled);
-
-// From here on nodes on devices of the profile's name, and messages between such of one host, take what was measured, as
-// far as it was. InvalidArgument if the cluster has none.
+// From here on nodes on devices of the profile's name, and messages between such of one host, take what was measured, and
+// where it was not measured of them, what is fitted to it. InvalidArgument if the cluster has no such device. Whose model it
+// was does not matter: nodes are found by their keys, and a node of another model is of the same kind as one that was
+// measured, or it is fitted.
 absl::Status UseProfile(MeasuredCosts costs, Cluster& cluster);
 
 }  // namespace pipec

@@ -24,13 +24,14 @@ bool TakesTime(const Node& node) {
 
 NodeTime TimeOf(const Node& node, const DeviceProfile& device) {
   if (!TakesTime(node)) return {};
+  const NodeCost cost = CostOf(node);
   if (device.measured) {
     const auto& measured = device.measured->node_seconds;
-    const auto it = measured.find(
-        CostKey(node.domain(), node.op(), node.attributes, Types(node.inputs()), Types(node.outputs())));
-    if (it != measured.end()) return {it->second, Origin::kMeasured};
+    const std::string key =
+        CostKey(node.domain(), node.op(), node.attributes, Types(node.inputs()), Types(node.outputs()));
+    if (const auto it = measured.find(key); it != measured.end()) return {it->second, Origin::kMeasured};
+    if (const auto fitted = device.measured->fitted.Seconds(key, cost)) return {*fitted, Origin::kFitted};
   }
-  const NodeCost cost = CostOf(node);
   return {device.launch_seconds +
           std::max(cost.flops / device.flops_per_second, cost.bytes / device.bytes_per_second)};
 }
@@ -39,8 +40,10 @@ double ActionSeconds(const DeviceProfile& device) {
   return device.measured ? device.measured->action_seconds : 0;
 }
 
-double MessageSeconds(int64_t bytes, const Link& link) {
-  return bytes > 0 ? link.latency_seconds + bytes / link.bytes_per_second : 0;
+double MessageSeconds(double bytes, const Link& link) {
+  if (bytes <= 0) return 0;
+  return link.latency_seconds + std::min(bytes, link.knee_bytes) / link.bytes_per_second +
+         std::max(bytes - link.knee_bytes, 0.0) / link.bytes_per_second_beyond;
 }
 
 }  // namespace pipec

@@ -1,5 +1,5 @@
-// What things take before anything ran here: measured if a profile has it, else modelled by the roofline of a device
-// profile (Williams et al., CACM 2009).
+// What things take before the plan runs: measured if a profile has them, fitted if it has others (measured_costs.h),
+// modelled by the roofline of a device (Williams et al., CACM 2009) if there is no profile.
 #pragma once
 
 #include "compiler/cost/cluster.h"
@@ -25,7 +25,7 @@ bool TakesTime(const Node& node);
 // What an action takes beside its nodes; 0 unless measured.
 double ActionSeconds(const DeviceProfile& device);
 
-// Seconds of one message on the wire: latency + bytes / bandwidth. No bytes, no message: 0.
-double MessageSeconds(int64_t bytes, const Link& link);
+// Seconds of one message on the wire: latency + bytes / bandwidth, in two pieces if the link has a knee. No bytes, no message: 0.
+double MessageSeconds(double bytes, const Link& link);
 
 }  // namespace pipec

@@ -7,8 +7,19 @@
 
 namespace pipec {
 
-enum class Origin : uint8_t { kModelled, kMeasured };
+// Modelled: from published rates. Fitted: from a law fitted to what was measured of other shapes. Measured: of this very
+// thing.
+enum class Origin : uint8_t { kModelled, kFitted, kMeasured };
 
-inline absl::string_view Name(Origin origin) { return origin == Origin::kMeasured ? "measured" : "modelled"; }
+inline absl::string_view Name(Origin origin) {
+  switch (origin) {
+    case Origin::kMeasured:
+      return "measured";
+    case Origin::kFitted:
+      return "fitted";
+    default:
+      return "modelled";
+  }
+}
 
 }  // namespace pipec

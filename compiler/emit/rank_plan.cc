@@ -8,6 +8,7 @@
 #include "compiler/emit/attribute_proto.h"
 #include "compiler/ir/once_a_step.h"
 #include "compiler/ir/validate_at.h"
+#include "compiler/ops/op_info.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/status.h"
 
@@ -224,6 +225,9 @@ class Writer {
       attributes.Erase(kEvalOnly);
       attributes.Erase(kValidateAt);
       instruction.set_once_a_step(RunsOnceAStep(memory_, *node));
+      const NodeCost cost = CostOf(*node);
+      instruction.set_flops(cost.flops);
+      instruction.set_bytes(cost.bytes);
       if (device_) instruction.set_modelled_seconds(NodeSeconds(*node, *device_));
       AddAttributes(attributes, instruction);
       for (const Value* value : node->inputs()) instruction.add_inputs(TensorOf(value));

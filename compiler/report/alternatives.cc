@@ -14,9 +14,9 @@ struct AllReduce {
   double seconds = 0, bytes = 0;
 
   void Add(double tensor_bytes, double times, int devices, const Link& link) {
-    const double of_a_device = 2.0 * (devices - 1) / devices * tensor_bytes;
-    seconds += times * (2 * (devices - 1) * link.latency_seconds + of_a_device / link.bytes_per_second);
-    bytes += times * of_a_device * devices;
+    const double sends = 2.0 * (devices - 1), of_a_send = tensor_bytes / devices;
+    seconds += times * sends * MessageSeconds(of_a_send, link);
+    bytes += times * sends * of_a_send * devices;
   }
 };
 
@@ -42,11 +42,7 @@ Work WorkOf(const Module& module, const Cluster& cluster) {
 Link RingLink(const Cluster& cluster) {
   const int devices = static_cast<int>(cluster.devices.size());
   Link slowest;
-  for (int r = 0; r < devices; ++r) {
-    const Link link = cluster.LinkBetween(r, (r + 1) % devices);
-    slowest.latency_seconds = std::max(slowest.latency_seconds, link.latency_seconds);
-    slowest.bytes_per_second = std::min(slowest.bytes_per_second, link.bytes_per_second);
-  }
+  for (int r = 0; r < devices; ++r) slowest = Slower(slowest, cluster.LinkBetween(r, (r + 1) % devices));
   return slowest;
 }
 

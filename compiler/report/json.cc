@@ -16,7 +16,7 @@ std::string ReportJson(const Report& report) {
   out["virtual_stages"] = report.shape.virtual_stages;
   out["microbatches"] = report.shape.microbatches;
   out["batch"] = report.batch;
-  out["times"] = OriginOf(report.measured);
+  out["times"] = Name(report.origins);
   out["message_times"] = std::string(Name(report.message_origin));
   out["stages"] = nlohmann::ordered_json::array();
   for (const StageRow& row : report.stages) {
@@ -29,12 +29,13 @@ std::string ReportJson(const Report& report) {
                              {"forward_s", row.forward_seconds},
                              {"backward_s", row.backward_seconds},
                              {"messages_s", row.message_seconds},
-                             {"times", OriginOf(row.measured)},
+                             {"times", Name(row.origins)},
                              {"sent_bytes", row.sent_bytes},
                              {"memory_limit", row.memory_limit},
                              {"peak_bytes", row.peak_bytes},
                              {"live_bytes", row.live_bytes}});
   }
+  out["simulated"] = NameOfSimulated(report.origins);  // what follows
   out["bubble_ratio"] = report.bubble_ratio;
   out["step_time_s"] = report.step_seconds;
   out["bound_ratio"] = report.bound_ratio;

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler/cost/node_cost.h"
 #include "compiler/ops/op_info.h"
@@ -13,16 +14,20 @@
 namespace pipec {
 namespace {
 
-class MeasuredShare {
- public:
-  void Add(const NodeTime& time) { (time.origin == Origin::kMeasured ? measured_ : modelled_) += time.seconds; }
-  double share() const { return measured_ > 0 ? measured_ / (measured_ + modelled_) : 0; }
+void Add(const NodeTime& time, Origins& origins) {
+  switch (time.origin) {
+    case Origin::kMeasured:
+      origins.measured += time.seconds;
+      break;
+    case Origin::kFitted:
+      origins.fitted += time.seconds;
+      break;
+    default:
+      origins.modelled += time.seconds;
+  }
+}
 
- private:
-  double measured_ = 0, modelled_ = 0;  // seconds
-};
-
-// Measured if all messages between ranks are.
+// Of the messages between ranks that say least.
 Origin MessageOrigin(const Module& module, const Cluster& cluster) {
   std::set<std::pair<int, int>> pairs;
   for (const Message& message : module.messages) {
@@ -30,19 +35,33 @@ Origin MessageOrigin(const Module& module, const Cluster& cluster) {
     if (from != to) pairs.insert({from, to});
   }
   if (pairs.empty()) pairs.insert({0, 0});
-  for (const auto& [from, to] : pairs) {
-    if (cluster.LinkBetween(from, to).origin == Origin::kModelled) return Origin::kModelled;
-  }
-  return Origin::kMeasured;
+  Origin least = Origin::kMeasured;
+  for (const auto& [from, to] : pairs) least = std::min(least, cluster.LinkBetween(from, to).origin);
+  return least;
 }
 
 }  // namespace
 
-std::string OriginOf(double measured_share) {
-  if (measured_share <= 0) return std::string(Name(Origin::kModelled));
-  if (measured_share >= 1) return std::string(Name(Origin::kMeasured));
-  // Never rounded to all or nothing.
-  return absl::StrFormat("%.3g %% measured", std::clamp(measured_share * 100, 0.1, 99.9));
+std::string Name(const Origins& origins) {
+  const double sum = origins.measured + origins.fitted + origins.modelled;
+  std::string name;
+  for (const auto& [origin, seconds] :
+       {std::pair(Origin::kMeasured, origins.measured), std::pair(Origin::kFitted, origins.fitted),
+        std::pair(Origin::kModelled, origins.modelled)}) {
+    if (seconds <= 0) continue;
+    if (seconds >= sum) return std::string(Name(origin));
+    // Never rounded to all or nothing.
+    absl::StrAppendFormat(&name, "%s%.3g %% %s", name.empty() ? "" : ", ",
+                          std::clamp(seconds / sum * 100, 0.1, 99.9), Name(origin));
+  }
+  return name.empty() ? std::string(Name(Origin::kModelled)) : name;
+}
+
+std::string NameOfSimulated(const Origins& origins) {
+  const std::string name = Name(origins);
+  if (name == Name(Origin::kModelled)) return name;
+  const bool mixed = name.find('%') != std::string::npos;
+  return mixed ? absl::StrCat("from costs ", name) : absl::StrCat("from ", name, " costs");
 }
 
 Report MakeReport(const Module& module, const Cluster& cluster) {
@@ -65,15 +84,13 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
   const int stages = static_cast<int>(module.stages.size());
   report.stages.resize(stages);
   std::vector<std::set<const Value*>> parameters(stages);
-  MeasuredShare whole;
-  std::vector<MeasuredShare> of_stage(stages);
   for (const Node* node : module.graph.Nodes()) {
     if (node->stage < 0 || node->stage >= stages || node->Is("Message", kPipecDomain)) continue;
     StageRow& row = report.stages[node->stage];
     ++row.nodes;
     const NodeTime time = TimeOf(*node, cluster.devices[module.stages[node->stage].rank]);
-    whole.Add(time);
-    if (node->kind != Kind::kU) of_stage[node->stage].Add(time);
+    Add(time, report.origins);
+    if (node->kind != Kind::kU) Add(time, row.origins);
     if (node->kind != Kind::kU) row.flop += CostOf(*node).flops;
     if (node->kind != Kind::kF) continue;
     for (const Value* input : node->inputs()) {
@@ -89,7 +106,6 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
     row.memory_limit = cluster.devices[row.rank].memory_bytes;
     row.forward_seconds = module.stages[s].times.f;
     row.backward_seconds = module.stages[s].times.i + module.stages[s].times.w;
-    row.measured = of_stage[s].share();
     for (const Value* parameter : parameters[s]) row.parameters += parameter->type.elements();
     if (row.rank < static_cast<int>(module.memory.size())) {
       row.peak_bytes = module.memory[row.rank].arena_bytes;
@@ -119,7 +135,6 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
     report.stages[stage].message_seconds += seconds;
     loads[module.stages[stage].rank] += seconds;
   }
-  report.measured = whole.share();
   report.bubble_ratio = module.simulation.bubble_ratio;
   report.step_seconds = module.simulation.step_seconds;
   if (module.partition_bound > 0) {

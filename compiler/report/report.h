@@ -1,5 +1,5 @@
 // What pipec says about a finished module (level planned): figures, and four ways to show them. Every time
-// is modelled or measured (compiler/cost), and says so; bytes are exact.
+// says where it comes from (compiler/cost/origin.h); bytes are exact.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,11 @@
 
 namespace pipec {
 
+// Seconds by where they come from.
+struct Origins {
+  double modelled = 0, fitted = 0, measured = 0;
+};
+
 struct StageRow {
   int stage = 0;
   int rank = 0;
@@ -22,7 +27,7 @@ struct StageRow {
   double flop = 0;             // per microbatch, forward and backward
   double forward_seconds = 0;  // per microbatch
   double backward_seconds = 0;
-  double measured = 0;         // share of these seconds that was measured, not modelled
+  Origins origins;             // of these seconds
   double message_seconds = 0;  // of what it sends and receives, each tensor once, per microbatch
   int64_t sent_bytes = 0;      // per microbatch, to other stages
   std::string device;          // of its rank
@@ -60,7 +65,7 @@ struct Report {
   double bound_seconds = 0;
   int64_t peak_bytes = 0;    // of the rank that needs most
   int64_t memory_limit = 0;  // of a device, the smallest if they differ
-  double measured = 0;       // share of the seconds of all nodes, the update included, that was measured
+  Origins origins;           // of the seconds of all nodes, the update included
   Origin message_origin = Origin::kModelled;
   std::vector<CandidateRow> candidates;     // the fastest first; empty: the schedule was given
   double candidates_bound_seconds = 0;      // what no order_seconds of stages cut and placed so can beat; 0: not known
@@ -70,12 +75,15 @@ struct Report {
   std::vector<std::string> notes;
 };
 
-// "modelled", "measured", or "93 % measured" of what is both.
-std::string OriginOf(double measured_share);
+// What costs are: "modelled", "fitted", "measured", or "93 % measured, 7 % fitted" of what is of several kinds.
+std::string Name(const Origins& origins);
+// What a figure is that a simulation made of such costs: "modelled", "from measured costs", "from costs 93 % measured, 7 %
+// fitted". Nothing simulated is measured.
+std::string NameOfSimulated(const Origins& origins);
 
 Report MakeReport(const Module& module, const Cluster& cluster);
 
-// The table, the figures under it, each marked modelled, and before them what was assumed.
+// The table, the figures under it, each marked with where it comes from, and before them what was assumed.
 std::string ReportText(const Report& report);
 
 // One object: stages (rows), bubble_ratio, step_time_s, bound_ratio, peak_bytes and what the plan is for.

@@ -26,14 +26,14 @@ bool DevicesDiffer(const Report& report) {
 
 std::string ReportText(const Report& report) {
   std::string out;
-  const std::string origin = OriginOf(report.measured);
+  const std::string simulated = NameOfSimulated(report.origins);
   for (const std::string& note : report.notes) absl::StrAppend(&out, "note: ", note, "\n");
   if (!report.notes.empty()) out += "\n";
   absl::StrAppend(&out, CandidatesText(report));
   absl::StrAppendFormat(&out,
                         "%s: %d ranks x %d stages, %s, %d microbatches, batch %d, times for %s: %s, of messages: %s\n\n",
                         report.model, report.shape.ranks, report.shape.virtual_stages, report.schedule,
-                        report.shape.microbatches, report.batch, report.device, origin,
+                        report.shape.microbatches, report.batch, report.device, Name(report.origins),
                         Name(report.message_origin));
   absl::StrAppend(&out,
                   "stage  rank  nodes  parameters     FLOP  forward ms  backward ms       sent  peak memory  times",
@@ -42,14 +42,14 @@ std::string ReportText(const Report& report) {
     absl::StrAppendFormat(&out, "%5d %5d %6d %11s %8s %11.3f %12.3f %10s %12s  %s", row.stage, row.rank,
                           row.nodes, Short(row.parameters), Short(row.flop), row.forward_seconds * 1e3,
                           row.backward_seconds * 1e3, FormatSize(row.sent_bytes), FormatSize(row.peak_bytes),
-                          OriginOf(row.measured));
+                          Name(row.origins));
     absl::StrAppend(&out, DevicesDiffer(report) ? absl::StrCat("  ", row.device) : "", "\n");
   }
   absl::StrAppend(&out, "(FLOP, times and what is sent per microbatch; peak memory is the rank's)\n\n");
-  absl::StrAppendFormat(&out, "bubble ratio              %.1f %% (%s)\n", report.bubble_ratio * 100, origin);
-  absl::StrAppendFormat(&out, "step time                 %.3f ms (%s)\n", report.step_seconds * 1e3, origin);
+  absl::StrAppendFormat(&out, "bubble ratio              %.1f %% (%s)\n", report.bubble_ratio * 100, simulated);
+  absl::StrAppendFormat(&out, "step time                 %.3f ms (%s)\n", report.step_seconds * 1e3, simulated);
   if (report.bound_ratio > 0) {
-    absl::StrAppendFormat(&out, "slowest stage over bound  %.3f (%s)\n", report.bound_ratio, origin);
+    absl::StrAppendFormat(&out, "slowest stage over bound  %.3f (%s)\n", report.bound_ratio, simulated);
   }
   absl::StrAppendFormat(&out, "peak memory               %s (planned)\n", FormatSize(report.peak_bytes));
   if (!report.advice.empty()) out += "\n";

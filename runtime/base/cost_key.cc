@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 namespace pipec {
 namespace {
+
+constexpr int64_t kMostOfADim = int64_t{1} << 50;
 
 constexpr absl::string_view kNames[] = {"eval_only", "key", "order", "parameter"};
 
@@ -45,6 +48,30 @@ std::string CostKey(absl::string_view domain, absl::string_view op, const Attrib
   }
   if (separator == ",") key += "]";
   return absl::StrCat(key, "(", Types(inputs), ")->", Types(outputs));
+}
+
+CostKeyParts SplitCostKey(absl::string_view key) {
+  CostKeyParts parts;
+  // Attributes may be any text, but types are not: they begin at the last parenthesis.
+  const size_t types = std::min(key.rfind('('), key.size());
+  const size_t op = std::min(key.find('['), types);
+  parts.op_and_dtypes = std::string(key.substr(0, op));
+  parts.attributes = std::string(key.substr(op, types - op));
+  bool in_shape = false, in_number = false;
+  for (const char c : key.substr(types)) {
+    if (in_shape && absl::ascii_isdigit(c)) {
+      if (!in_number) parts.dims.push_back(0);
+      in_number = true;
+      if (parts.dims.back() < kMostOfADim) parts.dims.back() = 10 * parts.dims.back() + (c - '0');
+      continue;
+    }
+    in_number = false;
+    if (c == '[') in_shape = true;
+    if (!in_shape) parts.op_and_dtypes += c;
+    if (in_shape || !absl::ascii_isalnum(c)) parts.ranks += c;
+    if (c == ']') in_shape = false;
+  }
+  return parts;
 }
 
 }  // namespace pipec

@@ -1,7 +1,9 @@
 // What the time of an instruction depends on, as text: what a profile's entries are found by.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -16,5 +18,14 @@ namespace pipec {
 // of a sum): no kernel takes longer for them, and they differ from node to node.
 std::string CostKey(absl::string_view domain, absl::string_view op, const Attributes& attributes,
                     absl::Span<const TensorType> inputs, absl::Span<const TensorType> outputs);
+
+// What CostKey made, taken apart, to tell how much alike two instructions are. Of any other text some parts are empty.
+struct CostKeyParts {
+  std::string op_and_dtypes;  // `Conv(float32,float32,-)->float32`
+  std::string attributes;     // `[group=1,pads=0:0]`
+  std::string ranks;          // `([,,,],[,,,],-)->[,,,]`: equal where dims can be compared one by one
+  std::vector<int64_t> dims;  // of all operands, then results
+};
+CostKeyParts SplitCostKey(absl::string_view key);
 
 }  // namespace pipec

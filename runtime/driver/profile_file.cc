@@ -55,12 +55,14 @@ absl::Status WriteProfile(Session& session, int threads, const std::string& path
                        {"stage", time.stage},
                        {"kind", plan::ActionKind_Name(time.kind)},
                        {"key", time.key},
+                       {"flops", time.flops},
+                       {"bytes", time.bytes},
                        {"seconds", time.seconds},
                        {"runs", time.runs}});
     }
   }
   const Manifest& manifest = session.manifest();
-  const json document = {{"pipec_profile", 1},
+  const json document = {{"pipec_profile", 2},
                          {"device", std::string(session.device_name())},
                          {"threads", threads},
                          {"ranks", session.ranks()},

@@ -88,6 +88,7 @@ struct TraceSlice {
 struct InstructionTime {
   absl::string_view node, op;  // the plan's
   std::string key;             // CostKey
+  double flops = 0, bytes = 0;  // the plan's
   int stage = 0;
   plan::ActionKind kind = plan::F;
   double seconds = 0;  // of a run (RunTimes), the first step's apart

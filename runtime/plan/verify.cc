@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cmath>
 #include <set>
 
 #include "absl/strings/match.h"
@@ -158,6 +159,9 @@ absl::Status CheckPrograms(const RankPlan& p) {
       constexpr double kDay = 86400;
       if (!(instruction.modelled_seconds() >= 0 && instruction.modelled_seconds() <= kDay))
         return bad("a modelled time that is none");
+      if (!(std::isfinite(instruction.flops()) && instruction.flops() >= 0 && std::isfinite(instruction.bytes()) &&
+            instruction.bytes() >= 0))
+        return bad("flops or bytes that are none");
       for (const plan::Attribute& attribute : instruction.attributes()) {
         absl::Status status = CheckAttribute(attribute);
         if (!status.ok()) return bad(status.message());

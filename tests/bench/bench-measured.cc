@@ -1,7 +1,7 @@
 // Measured over simulated step time on the CPU, 2 ranks of one thread each, so that both cores of a small machine are busy
 // as they are in a pipeline: costs are profiled at M = 8, the plan is compiled with them, and run. Then what the same
-// profile says of another M and of one rank: stage times and step times. Each pair profiles anew, as the machine's
-// speed drifts. Without a profile, the error is printed too.
+// profile says of another M and of one rank, and, fitted, of microbatches twice as large: stage times and step times. Each
+// pair profiles anew, as the machine's speed drifts. Without a profile, the error is printed too.
 //
 //   bench-measured [--models=NAME,...] [--pairs=N]      mlp, gpt-6, resnet18-64; the machine must be otherwise idle
 #include <algorithm>
@@ -72,7 +72,28 @@ HostArray Random(TensorType type, int64_t microbatches, int64_t bound) {
 
 struct PipelineShape {
   int ranks, microbatches;
+  int scale = 1;  // samples of a microbatch over the model's
+
+  std::string name() const {
+    return absl::StrCat("p", ranks, "_m", microbatches, scale == 1 ? "" : absl::StrCat("_b", scale));
+  }
 };
+
+// The largest share by which the median of a ratio misses 1.
+struct WorstErrors {
+  double step = 0, stage = 0;
+
+  void Add(absl::string_view figure, const std::vector<double>& ratios) {
+    double& worst = absl::StartsWith(figure, "step_") ? step : stage;
+    worst = std::max(worst, std::abs(Median(ratios) - 1));
+  }
+  void Print(const std::string& name) const {
+    std::printf("%sworst_stage_error %.3f ratio\n%sworst_step_error %.3f ratio\n", name.c_str(), stage,
+                name.c_str(), step);
+  }
+};
+
+using Ratios = std::map<std::string, std::vector<double>>;
 
 // A plan and what its report says.
 struct Planned {
@@ -98,62 +119,67 @@ class Bench {
   }
 
   void Run(int pairs) {
+    const PipelineShape profiled{2, kProfiledMicrobatches};
     const std::vector<PipelineShape> shapes = {
-        {2, kProfiledMicrobatches}, {2, 2 * kProfiledMicrobatches}, {1, kProfiledMicrobatches}};
-    std::map<std::string, std::vector<double>> ratios;
+        profiled, {2, 2 * kProfiledMicrobatches}, {1, kProfiledMicrobatches}, {2, kProfiledMicrobatches, 2}};
+    Ratios measured, fitted, modelled;
     for (int pair = 0; pair < pairs; ++pair) {
-      Execute(Compile(shapes[0], false), true);
+      const Planned unprofiled = Compile(profiled, false);
+      Compare(Execute(unprofiled, true), unprofiled.report, profiled.name(), modelled);
       for (const PipelineShape& shape : shapes) {
-        const std::string at = absl::StrCat("p", shape.ranks, "_m", shape.microbatches);
         const Planned planned = Compile(shape, true);
-        const TracedRun run = Execute(planned, false);
-        const double step = Median(run.steps) + Median(run.gaps);
-        ratios[absl::StrCat("step_", at)].push_back(step / planned.report["step_time_s"].get<double>());
-        for (const json& row : planned.report["stages"]) {
-          const auto& [forward, backward] = run.stages.at(row["stage"]);
-          ratios[absl::StrCat("stage", row["stage"].get<int>(), "_", at)].push_back(
-              (forward + backward) / (row["forward_s"].get<double>() + row["backward_s"].get<double>()));
-        }
-        if (pair > 0 || shape.ranks != 2 || shape.microbatches != kProfiledMicrobatches) continue;
-        ratios["unprofiled_step"].push_back(step / Compile(shape, false).report["step_time_s"].get<double>());
+        Compare(Execute(planned, false), planned.report, shape.name(), shape.scale == 1 ? measured : fitted);
       }
     }
     const std::string name = absl::StrReplaceAll(model_.name, {{"-", "_"}});
-    double worst_step = 0, worst_stage = 0;
-    for (const auto& [figure, values] : ratios) {
-      PrintRatios(absl::StrCat(name, "_", figure), values);
-      const double error = std::abs(Median(values) - 1);
-      if (absl::StartsWith(figure, "step_")) worst_step = std::max(worst_step, error);
-      if (absl::StartsWith(figure, "stage")) worst_stage = std::max(worst_stage, error);
+    for (const auto& [of, ratios] :
+         {std::pair("unprofiled_", &modelled), std::pair("fitted_", &fitted), std::pair("", &measured)}) {
+      WorstErrors worst;
+      for (const auto& [figure, values] : *ratios) {
+        PrintRatios(absl::StrCat(name, "_", of, figure), values);
+        worst.Add(figure, values);
+      }
+      worst.Print(absl::StrCat(name, "_", of));
     }
-    std::printf("%s_worst_stage_error %.3f ratio\n%s_worst_step_error %.3f ratio\n", name.c_str(),
-                worst_stage, name.c_str(), worst_step);
     std::fflush(stdout);
   }
 
  private:
+  // Measured over what the report says.
+  static void Compare(const TracedRun& run, const json& report, const std::string& at, Ratios& ratios) {
+    const double step = Median(run.steps) + Median(run.gaps);
+    ratios[absl::StrCat("step_", at)].push_back(step / report["step_time_s"].get<double>());
+    for (const json& row : report["stages"]) {
+      const auto& [forward, backward] = run.stages.at(row["stage"]);
+      ratios[absl::StrCat("stage", row["stage"].get<int>(), "_", at)].push_back(
+          (forward + backward) / (row["forward_s"].get<double>() + row["backward_s"].get<double>()));
+    }
+  }
+
   Planned Compile(PipelineShape shape, bool with_profile) const {
     const std::string plan = folder_ / (with_profile ? "measured.plan" : "modelled.plan");
-    std::vector<std::string> words = {"pipec",
-                                      folder_ / "model.onnx",
-                                      absl::StrCat("--stages=", shape.ranks),
-                                      absl::StrCat("--microbatches=", shape.microbatches),
-                                      "--json",
-                                      "-o",
-                                      plan};
+    std::vector<std::string> words = {
+        "pipec",
+        folder_ / "model.onnx",
+        absl::StrCat("--stages=", shape.ranks),
+        absl::StrCat("--microbatches=", shape.microbatches),
+        absl::StrCat("--batch=", shape.microbatches * shape.scale * model_.input.shape[0]),
+        "--json",
+        "-o",
+        plan};
     if (with_profile) words.push_back(absl::StrCat("--profile=", folder_ / "profile.json"));
     return {plan, json::parse(MustRun(words).out)};
   }
 
-  // Traced, or profiled.
+  // Traced, and profiled if asked for.
   TracedRun Execute(const Planned& planned, bool profile) const {
     std::vector<std::string> words = {"piperun", planned.plan, absl::StrCat("--data=", folder_ / "data.npz"),
                                       absl::StrCat("--steps=", kSteps), "--threads=1"};
     const std::string trace = folder_ / "trace.json";
-    words.push_back(profile ? absl::StrCat("--profile=", folder_ / "profile.json")
-                            : absl::StrCat("--trace=", trace));
+    words.push_back(absl::StrCat("--trace=", trace));
+    if (profile) words.push_back(absl::StrCat("--profile=", folder_ / "profile.json"));
     MustRun(words);
-    return profile ? TracedRun() : ReadTrace(trace);
+    return ReadTrace(trace);
   }
 
   const BenchModel model_;

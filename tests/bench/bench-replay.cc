@@ -96,9 +96,9 @@ class Replay {
   // A profile in which every message takes this long, and no node of the model.
   std::string ProfileOfMessages(double seconds) const {
     const std::string path = folder_ / "hops.json";
-    const json node = {{"key", "none"}, {"seconds", 0}, {"runs", 1}};
+    const json node = {{"key", "none"}, {"flops", 0}, {"bytes", 0}, {"seconds", 0}, {"runs", 1}};
     const json message = {{"bytes", kWidth * kRows * 4}, {"seconds", seconds}, {"runs", 1}};
-    std::ofstream(path) << json{{"pipec_profile", 1},
+    std::ofstream(path) << json{{"pipec_profile", 2},
                                 {"device", "cpu"},
                                 {"threads", 1},
                                 {"ranks", 1},

@@ -128,7 +128,7 @@ class Cluster(Case):
         self.assertEqual([row["times"] for row in report["stages"]], ["measured", "measured", "modelled"])
         self.assertEqual(report["message_times"], "modelled", "that of two who were not measured is none")
         report = self.report(f"--cluster={path}", "--stages=2", *flags)
-        self.assertEqual(report["message_times"], "measured")
+        self.assertEqual(report["message_times"], "fitted")
         none = self.cluster({"name": "a", "devices": [device("one", 1), device("other", 1)], "link": LINK})
         self.assertIn("the profile was measured on cpu, the plan is for 1 x one, 1 x other",
                       self.compile(self.model, f"--cluster={none}", "--stages=2", *flags, expect=1))

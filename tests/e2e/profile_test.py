@@ -1,4 +1,5 @@
-"""piperun --profile measures, pipec --profile plans with what was measured: at any P and M, and saying so."""
+"""piperun --profile measures, pipec --profile plans with what was measured: at any P and M, at other batches with what is fitted
+to it, and saying so."""
 
 import json
 import pathlib
@@ -33,7 +34,7 @@ class Profile(Case):
         document = json.loads(path.read_text())
         for node in document["nodes"]:
             node["seconds"] = change(node)
-        document["messages"] = []
+        document["messages"], document["action_seconds"] = [], 0
         self.write("doctored.json", json.dumps(document))
         return self.folder / "doctored.json"
 
@@ -53,7 +54,8 @@ class Profile(Case):
                 self.assertTrue(any("2 ranks of 1 thread each (--profile)" in note for note in report["notes"]), report["notes"])
         text = self.run_tool("pipec", self.model, "--microbatches=8", "--stages=2", given, "--dry-run").stdout
         self.assertIn("times for cpu: measured", text)
-        self.assertRegex(text, r"step time +[0-9.]+ ms \(measured\)")
+        self.assertRegex(text, r"step time +[0-9.]+ ms \(from measured costs\)")
+        self.assertIn("of messages: fitted", text)
 
     def test_inference_too(self):
         report = self.report("--mode=infer", "--microbatches=8", f"--profile={self.profile('--mode=infer')}")
@@ -62,7 +64,7 @@ class Profile(Case):
             self.assertGreater(row["forward_s"], 0)
             self.assertEqual(row["backward_s"], 0)
 
-    def test_what_is_missing_is_modelled(self):
+    def test_what_is_missing_is_fitted(self):
         path = self.profile("--stages=2")
         document = json.loads(path.read_text())
         self.assertGreater(len(document["nodes"]), 20)
@@ -70,10 +72,33 @@ class Profile(Case):
         partly = self.write("partly.json", json.dumps(document))
         report = self.report("--stages=2", "--microbatches=8", f"--profile={partly}")
         for row in report["stages"]:
-            self.assertRegex(row["times"], r"^[0-9.]+ % measured$")
-        # Another microbatch: hardly a shape is the same.
-        other = self.report("--stages=2", "--microbatches=8", "--batch=16", f"--profile={path}")
-        self.assertNotIn("measured", {row["times"] for row in other["stages"]})
+            self.assertRegex(row["times"], r"^[0-9.]+ % measured, [0-9.]+ % fitted$")
+        self.assertRegex(report["simulated"], r"^from costs [0-9.]+ % measured, [0-9.]+ % fitted$")
+
+    def test_another_batch_is_fitted(self):
+        # Both batches are profiled, for what each node does; times are those of a law. Fitted to those of one batch, it says
+        # what every node of the other takes.
+        def by_law(node):
+            return 3e-6 + 2e-9 * node["bytes"] + 5e-10 * node["flops"]
+
+        small = self.doctored(self.profile("--stages=2"), by_law)
+        small = small.rename(self.folder / "small.json")
+        large = self.doctored(self.profile("--stages=2", "--batch=64"), by_law)
+        flags = ["--stages=2", "--microbatches=8"]
+        for batch, fitted, measured in ((64, small, large), (32, large, small)):
+            with self.subTest(batch=batch):
+                report, truth = (self.report(*flags, f"--batch={batch}", f"--profile={path}") for path in (fitted, measured))
+                self.assertEqual({row["times"] for row in truth["stages"]}, {"measured"})
+                for row, true in zip(report["stages"], truth["stages"], strict=True):
+                    # What has no batch axis, sums over parameters, is measured.
+                    self.assertRegex(row["times"], r"fitted$")
+                    for field in ("forward_s", "backward_s"):
+                        self.assertAlmostEqual(row[field] / true[field], 1, delta=1e-6)
+                self.assertAlmostEqual(report["step_time_s"] / truth["step_time_s"], 1, delta=1e-6)
+                self.assertRegex(report["simulated"], r"^from .*fitted")
+        page = self.run_tool("pipec", self.model, *flags, "--batch=64", f"--profile={small}", "-o", self.folder / "fitted.plan")
+        self.assertIn("(from costs", page.stdout)
+        self.assertIn("% fitted", (self.folder / "fitted.plan" / "report.html").read_text())
 
     def test_the_cut_follows_what_was_measured(self):
         path = self.profile("--stages=2")

@@ -1,8 +1,8 @@
 // What was planned, and its figures.
 
-const tag = how => html('span', {class: `tag ${how}`}, how);
+const tag = how => html('span', {class: `tag ${how.replace(/[^a-z]+/g, '-')}`}, how);
 
-// One figure under its name, marked modelled or measured.
+// One figure under its name, marked with where it comes from.
 function figure(name, value, how, more) {
   return html('div', {class: 'figure'}, html('dt', {}, name, ' ', tag(how)),
               html('dd', {}, html('b', {}, value), more ? html('span', {}, more) : null));
@@ -13,9 +13,9 @@ function headerOf({report, step}) {
                  ['microbatches (M)', report.microbatches], ['batch', report.batch], ['optimizer', report.optimizer],
                  ['precision', report.precision], ['planned for', report.device], ['mode', report.mode]];
   const figures = [
-    figure('step time', formatTime(report.step_time_s * 1e9), report.times, report.mode === 'train' ? 'with the update' : ''),
-    figure('bubble ratio', formatPercent(report.bubble_ratio), report.times, 'idle share before the update'),
-    figure('slowest stage over bound', report.bound_ratio > 0 ? report.bound_ratio.toFixed(3) : '–', report.times,
+    figure('step time', formatTime(report.step_time_s * 1e9), report.simulated, report.mode === 'train' ? 'with the update' : ''),
+    figure('bubble ratio', formatPercent(report.bubble_ratio), report.simulated, 'idle share before the update'),
+    figure('slowest stage over bound', report.bound_ratio > 0 ? report.bound_ratio.toFixed(3) : '–', report.simulated,
            '1: no other cut could be faster'),
     figure('peak memory', formatBytes(report.peak_bytes), 'planned', 'of the rank that needs most'),
   ];

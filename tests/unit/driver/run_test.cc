@@ -226,7 +226,7 @@ TEST(RunPlan, TraceAndProfileAreWritten) {
   EXPECT_EQ(profile["device"], "cpu");
   EXPECT_EQ(profile["nodes"][0]["name"], "h");
   EXPECT_EQ(profile["nodes"][0]["runs"], 20);
-  EXPECT_EQ(profile["pipec_profile"], 1);
+  EXPECT_EQ(profile["pipec_profile"], 2);
   EXPECT_EQ(profile["ranks"], 2);
   for (const auto& node : profile["nodes"]) {
     EXPECT_GT(node["seconds"].get<double>(), 0) << node;

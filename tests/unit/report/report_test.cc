@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "compiler/cost/measured_costs.h"
 #include "tests/unit/report/two_ranks.h"
 
 namespace pipec {
@@ -92,6 +93,35 @@ TEST_F(ReportTest, MessagesTakeTheirLink) {
   const Report report = MakeReport(module_, cluster);
   EXPECT_NEAR(report.bound_ratio, 5.0 / 3, 1e-9);
   EXPECT_NEAR(report.stages[1].message_seconds, 2, 1e-9);
+}
+
+TEST_F(ReportTest, TextSaysWhatIsFitted) {
+  // Another product was measured, to take half a second for 2 flops.
+  Cluster cluster = TestCluster();
+  auto measured = std::make_shared<MeasuredCosts>();
+  measured->fitted = FittedCosts(
+      std::vector<MeasuredNode>{{"MatMul(float32[1,1],float32[1,1])->float32[1,1]", {2, 12}, 0.5}});
+  for (DeviceProfile& device : cluster.devices) device.measured = measured;
+  const Report report = MakeReport(module_, cluster);
+  EXPECT_GT(report.origins.fitted, 0);
+  EXPECT_EQ(report.origins.modelled + report.origins.measured, 0);
+  const json out = json::parse(ReportJson(report));
+  EXPECT_EQ(out["times"], "fitted");
+  EXPECT_EQ(out["stages"][1]["times"], "fitted");
+  EXPECT_EQ(out["simulated"], "from fitted costs");
+  EXPECT_THAT(ReportText(report), testing::HasSubstr("step time                 9500.000 ms (from fitted costs)"));
+}
+
+TEST(Origins, HaveNames) {
+  EXPECT_EQ(Name(Origins()), "modelled");
+  EXPECT_EQ(NameOfSimulated(Origins()), "modelled");
+  EXPECT_EQ(NameOfSimulated({.modelled = 3}), "modelled");
+  EXPECT_EQ(Name(Origins{.measured = 2}), "measured");
+  EXPECT_EQ(NameOfSimulated({.measured = 2}), "from measured costs");
+  EXPECT_EQ(Name(Origins{.fitted = 1, .measured = 3}), "75 % measured, 25 % fitted");
+  EXPECT_EQ(NameOfSimulated({.fitted = 1, .measured = 3}), "from costs 75 % measured, 25 % fitted");
+  EXPECT_EQ(Name(Origins{.modelled = 1, .fitted = 1, .measured = 2}), "50 % measured, 25 % fitted, 25 % modelled");
+  EXPECT_EQ(Name(Origins{.modelled = 1e-9, .measured = 1}), "99.9 % measured, 0.1 % modelled") << "not rounded away";
 }
 
 TEST_F(ReportTest, TraceSlicesOfAThreadNest) {
