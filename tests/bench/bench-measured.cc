@@ -29,7 +29,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kProfiledMicrobatches = 8, kSteps = 8;
+constexpr int kProfiledMicrobatches = 8, kSteps = 5;
 
 struct BenchModel {
   std::string name;
@@ -125,10 +125,11 @@ class Bench {
     Ratios measured, fitted, modelled;
     for (int pair = 0; pair < pairs; ++pair) {
       const Planned unprofiled = Compile(profiled, false);
-      Compare(Execute(unprofiled, true), unprofiled.report, profiled.name(), modelled);
+      MustRun(Piperun(unprofiled, "profile"));
+      Compare(Execute(unprofiled), unprofiled.report, profiled.name(), modelled);
       for (const PipelineShape& shape : shapes) {
         const Planned planned = Compile(shape, true);
-        Compare(Execute(planned, false), planned.report, shape.name(), shape.scale == 1 ? measured : fitted);
+        Compare(Execute(planned), planned.report, shape.name(), shape.scale == 1 ? measured : fitted);
       }
     }
     const std::string name = absl::StrReplaceAll(model_.name, {{"-", "_"}});
@@ -171,15 +172,19 @@ class Bench {
     return {plan, json::parse(MustRun(words).out)};
   }
 
-  // Traced, and profiled if asked for.
-  TracedRun Execute(const Planned& planned, bool profile) const {
-    std::vector<std::string> words = {"piperun", planned.plan, absl::StrCat("--data=", folder_ / "data.npz"),
-                                      absl::StrCat("--steps=", kSteps), "--threads=1"};
-    const std::string trace = folder_ / "trace.json";
-    words.push_back(absl::StrCat("--trace=", trace));
-    if (profile) words.push_back(absl::StrCat("--profile=", folder_ / "profile.json"));
-    MustRun(words);
-    return ReadTrace(trace);
+  // With what it measures written into a file of that name.
+  std::vector<std::string> Piperun(const Planned& planned, const std::string& what) const {
+    return {"piperun",
+            planned.plan,
+            absl::StrCat("--data=", folder_ / "data.npz"),
+            absl::StrCat("--steps=", kSteps),
+            "--threads=1",
+            absl::StrCat("--", what, "=", folder_ / absl::StrCat(what, ".json"))};
+  }
+
+  TracedRun Execute(const Planned& planned) const {
+    MustRun(Piperun(planned, "trace"));
+    return ReadTrace(folder_ / "trace.json");
   }
 
   const BenchModel model_;
