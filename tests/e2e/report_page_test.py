@@ -171,6 +171,23 @@ class Drawing(PageCase):
         shares = [(base - y) / height for y, (base, height) in zip(heights, ranks)]
         self.assertAlmostEqual(shares[1] / shares[0], 6 / 5, delta=0.02)
 
+    def test_simulated_figures_are_never_called_measured(self):
+        model = self.model()
+        plan, profile = self.folder / "profiled.plan", self.folder / "profile.json"
+        self.run_tool("pipec", model, "--stages=2", "--microbatches=8", "-o", plan)
+        self.run_tool("piperun", plan, "--data=synthetic", "--steps=2", "--threads=1", f"--profile={profile}")
+        for batch, label in ((8, r"from (measured costs|costs 99.*)"), (64, r"from costs [\d.]+ % measured, [\d.]+ % fitted")):
+            report, said, _ = self.report(model, "--stages=2", "--microbatches=8", f"--batch={batch}", f"--profile={profile}")
+            self.assertRegex(said["simulated"], f"^{label}$")
+            self.show(report)
+            for name in ("step time", "bubble ratio", "slowest stage"):
+                tag = self.browser.js("[...document.querySelectorAll('header .figure')].find(e => e.innerText.startsWith('%s'))"
+                                      ".querySelector('.tag').innerText" % name)
+                self.assertEqual(tag, said["simulated"])
+            self.assertEqual(self.elements("header .tag.measured"), 0)
+            wide = self.browser.js("[...document.querySelectorAll('header .figure')].filter(e => e.scrollWidth > e.clientWidth).length")
+            self.assertEqual(wide, 0, "a tag leaves its box")
+
     def test_figures_are_those_of_json(self):
         flags = ["--stages=2", "--virtual-stages=2", "--schedule=interleaved", "--microbatches=6", "--batch=12", "--optimizer=adagrad", "--precision=bf16"]
         report, said, _ = self.report(self.model(), *flags)

@@ -1,5 +1,6 @@
 #include "runtime/plan/verify.h"
 
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <random>
@@ -83,6 +84,10 @@ TEST(VerifyRankPlan, RefusesEveryBrokenPromise) {
        "multiple of its element"},
       {"buffer of a tensor", [](RankPlan& p) { p.mutable_tensors(0)->set_buffer(999); },
        "buffer out of range"},
+      {"flops", [](RankPlan& p) { p.mutable_programs(0)->mutable_instructions(0)->set_flops(std::nan("")); },
+       "flops or bytes"},
+      {"bytes", [](RankPlan& p) { p.mutable_programs(0)->mutable_instructions(0)->set_bytes(-1); },
+       "flops or bytes"},
       {"operand", [](RankPlan& p) { p.mutable_programs(0)->mutable_instructions(0)->set_inputs(0, 999); },
        "input out of range"},
       {"operand below",
