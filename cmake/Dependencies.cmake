@@ -30,6 +30,8 @@ if(PIPEC_CUDA)
 else()
   find_package(CUDAToolkit QUIET)
 endif()
+# The headers alone are enough for the device's sources and their emulation.
+find_path(cuda_include cuda_runtime.h HINTS ${CUDAToolkit_INCLUDE_DIRS} /usr/local/cuda/include)
 find_path(nccl_include nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 if(PIPEC_CUDA AND NOT nccl_include)
   message(FATAL_ERROR "NCCL is missing: no nccl.h in ${CUDAToolkit_INCLUDE_DIRS} or the system's folders")

@@ -11,7 +11,8 @@ MOST_LINES = 400
 # Left may include right, itself, and runtime/base; nothing else.
 COMPILER = ["compiler/ir", "compiler/onnx", "compiler/ops", "compiler/cost", "compiler/partition", "compiler/schedule",
             "compiler/memory"]
-RUNTIME = ["runtime/plan", "runtime/device", "runtime/device/cpu", "runtime/device/null", "runtime/device/replay", "runtime/transport",
+RUNTIME = ["runtime/plan", "runtime/device", "runtime/device/cpu", "runtime/device/cuda", "runtime/device/null",
+           "runtime/device/replay", "runtime/transport",
            "runtime/transport/local", "runtime/executor", "runtime/data", "runtime/checkpoint", "runtime/driver"]
 MAY_INCLUDE = {
     "tools": ["passes", "compiler/report", "compiler/emit", *COMPILER, *RUNTIME],
@@ -30,6 +31,7 @@ MAY_INCLUDE = {
     "runtime/plan": [],
     "runtime/device": [],
     "runtime/device/cpu": ["runtime/device"],
+    "runtime/device/cuda": ["runtime/device"],
     "runtime/device/null": ["runtime/device"],
     "runtime/device/replay": ["runtime/device"],
     "runtime/transport": ["runtime/device"],

@@ -21,7 +21,7 @@ packages=(
   g++ cmake ninja-build ccache git pkg-config python3 python3-venv ca-certificates
   libabsl-dev libprotobuf-dev protobuf-compiler nlohmann-json3-dev libzip-dev libxxhash-dev libdnnl-dev
   llvm-14-dev llvm-14-tools zlib1g-dev libtinfo-dev
-  libgtest-dev libgmock-dev libbenchmark-dev strace chromium clang-14 libclang-rt-14-dev libomp-14-dev
+  libgtest-dev libgmock-dev libboost-context-dev libbenchmark-dev strace chromium clang-14 libclang-rt-14-dev libomp-14-dev
 )
 
 say() { echo "setup: $*"; }

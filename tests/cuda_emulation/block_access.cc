@@ -1,0 +1,161 @@
+// Which memory a thread may touch, and when.
+#include <sys/mman.h>
+
+#include <new>
+
+#include "tests/cuda_emulation/block.h"
+#include "tests/cuda_emulation/machine.h"
+#include "tests/cuda_emulation/operation.h"
+#include "tests/cuda_emulation/symbols.h"
+
+namespace cuda_emulation {
+namespace {
+
+std::string Describe(Access access, size_t bytes, uintptr_t address) {
+  char hex[32];
+  std::snprintf(hex, sizeof hex, "0x%zx", static_cast<size_t>(address));
+  return std::string(access == Access::kRead    ? "reads "
+                     : access == Access::kWrite ? "writes "
+                                                : "updates ") +
+         std::to_string(bytes) + " bytes at " + hex;
+}
+
+// The cells of the calling host thread's shared arrays.
+Cell* SharedCells(const Extent& shared) {
+  static thread_local Cell* cells = nullptr;
+  if (!cells) {
+    void* memory = mmap(nullptr, shared.bytes * sizeof(Cell), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    cells = static_cast<Cell*>(memory);
+  }
+  return cells;
+}
+
+// Whether a thread comes after an earlier moment of its own block.
+bool AfterInBlock(const KernelThread& self, const Moment& earlier, uint32_t number, uint32_t barrier_time) {
+  if (number == self.number || earlier.time < barrier_time) return true;
+  return number / kWarpSize == self.number / kWarpSize && self.known[number % kWarpSize] >= earlier.time;
+}
+
+}  // namespace
+
+class Block::InLaunch : public Accessor {
+ public:
+  InLaunch(const Block& block, const KernelThread& self)
+      : Accessor({block.operation_.run, block.number_ * block.size() + self.number, self.time}),
+        block_(block),
+        self_(self) {}
+  bool After(const Moment& earlier) const override {
+    if (earlier.run != now.run) return block_.operation_.After(earlier.run);
+    return BlockOf(earlier.thread) == block_.number_ &&
+           AfterInBlock(self_, earlier, earlier.thread % block_.size(), block_.barrier_time_);
+  }
+  uint32_t BlockOf(uint32_t thread) const override { return thread / block_.size(); }
+
+ private:
+  const Block& block_;
+  const KernelThread& self_;
+};
+
+class Block::InBlock : public Accessor {
+ public:
+  InBlock(const Block& block, const KernelThread& self)
+      : Accessor({block.run_, self.number, self.time}), block_(block), self_(self) {}
+  bool After(const Moment& earlier) const override {
+    return earlier.run != now.run || AfterInBlock(self_, earlier, earlier.thread, block_.barrier_time_);
+  }
+  uint32_t BlockOf(uint32_t) const override { return 0; }
+
+ private:
+  const Block& block_;
+  const KernelThread& self_;
+};
+
+void Block::CheckAccess(KernelThread& self, uintptr_t address, size_t bytes, Access access) {
+  if (self.fiber.Contains(address, bytes)) return;
+  static thread_local const Extent shared = SharedMemory();
+  if (shared.Contains(address, 1)) return CheckShared(self, address, bytes, access);
+  if (memory_ && memory_->Contains(address, bytes)) return CheckGlobal(self, address, bytes, access);
+  memory_ = Machine::Get().memory.Find(address);
+  if (memory_) return CheckGlobal(self, address, bytes, access);
+  const Extent constant = StaticDataAt(address);
+  if ((access == Access::kRead && constant.Contains(address, bytes)) || IsGuard(address)) return;
+  Fail(self, cudaErrorIllegalAddress,
+       Describe(access, bytes, address) + ", " + Machine::Get().memory.DescribeNear(address));
+}
+
+void Block::CheckGlobal(KernelThread& self, uintptr_t address, size_t bytes, Access access) {
+  if (!memory_->Contains(address, bytes)) {
+    Fail(self, cudaErrorIllegalAddress,
+         Describe(access, bytes, address) + ", across the end of " + memory_->Describe());
+  }
+  if (!Machine::Get().MayReach(operation_.device, memory_->device())) {
+    Fail(self, cudaErrorIllegalAddress,
+         Describe(access, bytes, address) + ", memory of device " + std::to_string(memory_->device()) +
+             ", to which device " + std::to_string(operation_.device) + " has no peer access");
+  }
+  if (operation_.operands) {
+    bool inside = false;
+    for (const OperandRange& operand : *operation_.operands) {
+      const auto begin = reinterpret_cast<uintptr_t>(operand.begin);
+      inside |= address >= begin && address + bytes <= begin + operand.bytes &&
+                (operand.writable || access == Access::kRead);
+    }
+    if (!inside)
+      Fail(self, cudaErrorIllegalAddress,
+           Describe(access, bytes, address) + ", outside the kernel's operands");
+  }
+  const InLaunch accessor(*this, self);
+  for (size_t i = 0; i < bytes; ++i) {
+    const Conflict conflict = Touch(memory_->CellAt(address + i), access, accessor);
+    if (conflict.earlier.run == 0) continue;
+    std::string other;
+    if (conflict.earlier.run == operation_.run) {
+      const uint32_t block = conflict.earlier.thread / size();
+      other = block == number_
+                  ? "thread " + ThreadName(ThreadNumber(conflict.earlier.thread % size())) + " of its block"
+                  : "block " + std::to_string(block);
+    } else {
+      other = OperationTable::Get().At(conflict.earlier.run).name;
+    }
+    Fail(self, cudaErrorLaunchFailure,
+         "race: " + Describe(access, bytes, address) + " of " + memory_->Describe() + " (byte " +
+             std::to_string(address - reinterpret_cast<uintptr_t>(memory_->begin())) + "), which " + other +
+             (conflict.wrote ? " writes" : " reads") + " with nothing to order the two");
+  }
+}
+
+void Block::CheckShared(KernelThread& self, uintptr_t address, size_t bytes, Access access) {
+  const Extent array = SharedArrayAt(address);
+  if (!array.Contains(address, bytes)) {
+    if (IsGuard(address)) return;
+    const std::string name = SharedArrayName(array.begin);
+    Fail(self, cudaErrorIllegalAddress,
+         Describe(access, bytes, address) +
+             (name.empty() ? ", before the shared arrays"
+                           : ", byte " + std::to_string(address - array.begin) + " of shared array " + name +
+                                 " of " + std::to_string(array.bytes) + " bytes"));
+  }
+  static thread_local const Extent shared = SharedMemory();
+  Cell* cells = SharedCells(shared) + (address - shared.begin);
+  const InBlock accessor(*this, self);
+  for (size_t i = 0; i < bytes; ++i) {
+    if (access != Access::kWrite && cells[i].write.run != run_) {
+      Fail(self, cudaErrorLaunchFailure,
+           Describe(access, bytes, address) + ", byte " + std::to_string(address - array.begin) +
+               " of shared array " + SharedArrayName(array.begin) +
+               ", which no thread of its block has written");
+    }
+    if (cells[i].write.run != run_) cells[i] = Cell{};
+    const Conflict conflict = Touch(cells[i], access, accessor);
+    if (conflict.earlier.run == 0) continue;
+    Fail(self, cudaErrorLaunchFailure,
+         "race: " + Describe(access, bytes, address) + ", byte " + std::to_string(address - array.begin) +
+             " of shared array " + SharedArrayName(array.begin) + ", which thread " +
+             ThreadName(ThreadNumber(conflict.earlier.thread)) + (conflict.wrote ? " writes" : " reads") +
+             " with nothing to order the two");
+  }
+}
+
+}  // namespace cuda_emulation

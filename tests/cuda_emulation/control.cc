@@ -1,0 +1,44 @@
+#include "tests/cuda_emulation/control.h"
+
+#include <utility>
+
+#include "tests/cuda_emulation/machine.h"
+
+namespace cuda_emulation {
+
+void SetSeed(uint64_t seed) {
+  std::lock_guard<std::mutex> lock(Machine::Get().lock);
+  Machine::Get().StartAfresh(seed);
+}
+
+void FailCall(int64_t k, cudaError_t error) {
+  Machine& machine = Machine::Get();
+  std::lock_guard<std::mutex> lock(machine.lock);
+  machine.fail_at = machine.calls + k;
+  machine.fail_with = error;
+}
+
+int64_t CallCount() {
+  std::lock_guard<std::mutex> lock(Machine::Get().lock);
+  return Machine::Get().calls;
+}
+
+std::vector<std::string> TakeReports() {
+  std::lock_guard<std::mutex> lock(Machine::Get().lock);
+  return std::exchange(Machine::Get().reports, {});
+}
+
+void SetDevices(int count, size_t bytes_each) {
+  std::lock_guard<std::mutex> lock(Machine::Get().lock);
+  Machine::Get().devices = count;
+  Machine::Get().device_bytes = bytes_each;
+}
+
+LiveObjects CountLiveObjects() {
+  Machine& machine = Machine::Get();
+  std::lock_guard<std::mutex> lock(machine.lock);
+  return {machine.memory.live(), machine.streams.size(), machine.events.size(), machine.graphs.size(),
+          machine.graph_execs.size()};
+}
+
+}  // namespace cuda_emulation

@@ -1,0 +1,37 @@
+// What tests say to the emulation: the seed, injected errors, how many devices there are; and what they ask it.
+#pragma once
+
+#include <driver_types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/cuda_emulation/operands.h"
+
+namespace cuda_emulation {
+
+// Begins anew with this seed: what is enqueued, reports, errors, counts and declared failures are forgotten; memory, streams,
+// events and graphs stay. The same seed and the same calls, in the same order, give the same run.
+void SetSeed(uint64_t seed);
+
+// The k-th call from now on, from 1, returns the error and does nothing; but what gives something back (cudaFree, a destroy, the
+// end of a capture) gives it back.
+void FailCall(int64_t k, cudaError_t error = cudaErrorUnknown);
+// Calls since SetSeed.
+int64_t CallCount();
+
+// What was refused or found wrong since the last time, in order.
+std::vector<std::string> TakeReports();
+
+// Devices 0 ... count-1, each with this much memory.
+void SetDevices(int count, size_t bytes_each = size_t{16} << 30);
+
+struct LiveObjects {
+  size_t allocations, streams, events, graphs, graph_execs;
+  bool operator==(const LiveObjects&) const = default;
+};
+LiveObjects CountLiveObjects();
+
+}  // namespace cuda_emulation

@@ -1,0 +1,57 @@
+#include "tests/cuda_emulation/machine.h"
+
+#include <cuda_runtime_api.h>
+
+namespace cuda_emulation {
+
+Machine& Machine::Get() {
+  static Machine* const machine = new Machine;
+  return *machine;
+}
+
+CUstream_st& Machine::LegacyStream(int device) {
+  CUstream_st*& stream = legacy_[device];
+  if (!stream) stream = new CUstream_st{"the legacy stream", device, cudaStreamDefault, 0, NewChain()};
+  return *stream;
+}
+
+CUstream_st* Machine::StreamOf(cudaStream_t handle) {
+  if (handle == nullptr || handle == cudaStreamLegacy) return &LegacyStream(CurrentDevice());
+  return streams.Has(handle) ? handle : nullptr;
+}
+
+cudaError_t Machine::Refuse(cudaError_t error, const std::string& why) {
+  reports.push_back(why);
+  return error;
+}
+
+void Machine::Break(int device, const Failure& failure) {
+  reports.push_back(failure.report);
+  broken.emplace(device, failure.error);
+}
+
+void Machine::StartAfresh(uint64_t seed) {
+  random = Random(seed);
+  scheduler.StartAfresh();
+  memory.ClearCells();
+  OperationTable::Get().Clear();
+  for (auto& [handle, stream] : streams) stream->last = nullptr, stream->position = 0;
+  for (auto& [device, stream] : legacy_) stream->last = nullptr, stream->position = 0;
+  for (auto& [handle, event] : events) event->recorded = nullptr;
+  for (auto& [handle, exec] : graph_execs) exec->last_launch = nullptr;
+  for (const auto& capture : captures) {
+    for (CUstream_st* stream : capture->streams) stream->capture = nullptr, stream->frontier.clear();
+  }
+  captures.clear();
+  calls = 0;
+  fail_at = 0;
+  broken.clear();
+  reports.clear();
+}
+
+int& CurrentDevice() {
+  static thread_local int device = 0;
+  return device;
+}
+
+}  // namespace cuda_emulation

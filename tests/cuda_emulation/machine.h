@@ -1,0 +1,93 @@
+// The state of the emulated devices: memory, handles, what is enqueued, what went wrong. One for the program, behind one
+// lock, which every double of a CUDA call holds (call.h).
+#pragma once
+
+#include <driver_types.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/cuda_emulation/handles.h"
+#include "tests/cuda_emulation/memory_map.h"
+#include "tests/cuda_emulation/random.h"
+#include "tests/cuda_emulation/scheduler.h"
+
+namespace cuda_emulation {
+
+// The objects of one kind that live, by handle.
+template <typename T>
+class Handles {
+ public:
+  T* Add(T value) {
+    auto owned = std::make_unique<T>(std::move(value));
+    T* handle = owned.get();
+    live_.emplace(handle, std::move(owned));
+    return handle;
+  }
+  bool Has(const T* handle) const { return live_.count(handle) > 0; }
+  void Remove(const T* handle) { live_.erase(handle); }
+  size_t size() const { return live_.size(); }
+  auto begin() const { return live_.begin(); }
+  auto end() const { return live_.end(); }
+
+ private:
+  std::map<const T*, std::unique_ptr<T>> live_;
+};
+
+class Machine {
+ public:
+  static Machine& Get();
+
+  std::mutex lock;
+  std::condition_variable enqueued;
+  Random random{0};
+  Scheduler scheduler{*this};
+  MemoryMap memory;
+
+  int devices = 1;
+  size_t device_bytes = size_t{16} << 30;
+  std::set<std::pair<int, int>> peers;  // (a, b): a may reach b's memory
+
+  Handles<CUstream_st> streams;
+  Handles<CUevent_st> events;
+  Handles<CUgraph_st> graphs;
+  Handles<CUgraphExec_st> graph_execs;
+  std::map<int, uint32_t> graph_positions;  // the last one given on each chain of a graph
+  std::set<std::shared_ptr<Capture>> captures;
+
+  int64_t calls = 0;
+  int64_t fail_at = 0;  // the number of the call that fails; 0: none
+  cudaError_t fail_with = cudaSuccess;
+  std::map<int, cudaError_t> broken;  // devices whose work ended with a fault
+  std::vector<std::string> reports;
+
+  bool MayReach(int device, int memory_device) const {
+    return memory_device < 0 || memory_device == device || peers.count({device, memory_device}) > 0;
+  }
+  // The stream of a handle; 0 is the device's legacy stream. Null for a handle that lives no more.
+  CUstream_st* StreamOf(cudaStream_t handle);
+  CUstream_st& LegacyStream(int device);
+  int NewChain() { return chains_++; }
+  // Notes why a call is refused.
+  cudaError_t Refuse(cudaError_t error, const std::string& why);
+  // A kernel or a copy went wrong: the device does nothing more.
+  void Break(int device, const Failure& failure);
+  // Forgets what happened; memory and handles stay.
+  void StartAfresh(uint64_t seed);
+
+ private:
+  std::map<int, CUstream_st*> legacy_;
+  int chains_ = 0;
+};
+
+// The device that cudaSetDevice chose in the calling host thread.
+int& CurrentDevice();
+
+}  // namespace cuda_emulation
