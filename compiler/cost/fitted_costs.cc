@@ -46,11 +46,16 @@ FitTerms LawOfClass(std::vector<Observation> observations, const FitTerms& law_o
   return FitNonNegative(observations, kGrain);
 }
 
-// Two lists of dimensions of one length: the sum of their ratios' logarithms.
-double Distance(absl::Span<const int64_t> a, absl::Span<const int64_t> b) {
+std::vector<double> Logarithms(absl::Span<const int64_t> dims) {
+  std::vector<double> logarithms;
+  for (const int64_t dim : dims) logarithms.push_back(std::log(static_cast<double>(dim + 1)));
+  return logarithms;
+}
+
+// Of dimensions one by one, in factors of e.
+double Distance(absl::Span<const double> a, absl::Span<const double> b) {
   double sum = 0;
-  for (size_t k = 0; k < a.size(); ++k)
-    sum += std::abs(std::log(static_cast<double>(a[k] + 1) / static_cast<double>(b[k] + 1)));
+  for (size_t k = 0; k < a.size(); ++k) sum += std::abs(a[k] - b[k]);
   return sum;
 }
 
@@ -65,7 +70,7 @@ FittedCosts::FittedCosts(absl::Span<const MeasuredNode> nodes) {
     all.push_back({TermsOf(node.cost), node.seconds});
     by_class[parts.op_and_dtypes].push_back(all.back());
     classes_[parts.op_and_dtypes].rows.push_back({std::move(parts.attributes), std::move(parts.ranks),
-                                                  std::move(parts.dims), node.cost, node.seconds});
+                                                  Logarithms(parts.dims), node.cost, node.seconds});
   }
   law_of_all_ = FitNonNegative(all, kGrain);
   for (auto& [name, op_class] : classes_) {
@@ -81,11 +86,12 @@ std::optional<double> FittedCosts::Seconds(absl::string_view key, const NodeCost
   const auto it = classes_.find(parts.op_and_dtypes);
   if (it == classes_.end()) return SumOfTerms(law_of_all_, TermsOf(cost));
   const OpClass& op_class = it->second;
+  const std::vector<double> log_dims = Logarithms(parts.dims);
   double ratio = op_class.ratio, nearest = std::numeric_limits<double>::infinity();
   for (const Row& row : op_class.rows) {
-    if (row.ranks != parts.ranks || row.dims.size() != parts.dims.size()) continue;
+    if (row.ranks != parts.ranks || row.log_dims.size() != log_dims.size()) continue;
     const double distance =
-        Distance(row.dims, parts.dims) + (row.attributes == parts.attributes ? 0 : kOtherAttributes);
+        Distance(row.log_dims, log_dims) + (row.attributes == parts.attributes ? 0 : kOtherAttributes);
     const double law = SumOfTerms(op_class.law, TermsOf(row.cost));
     if (distance >= nearest || !(law > 0)) continue;
     nearest = distance;

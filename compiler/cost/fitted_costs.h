@@ -40,7 +40,7 @@ class FittedCosts {
  private:
   struct Row {
     std::string attributes, ranks;  // CostKeyParts
-    std::vector<int64_t> dims;
+    std::vector<double> log_dims;
     NodeCost cost;
     double seconds = 0;
   };
