@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "compiler/cost/node_cost.h"
 #include "passes/item_runs.h"
 #include "passes/solve_for_cluster.h"
 
@@ -17,16 +18,6 @@ double Slowest(const StageItems& items, const Cluster& cluster, const std::vecto
   const std::vector<double> seconds = RankSeconds(items, cluster, stage_of);
   return *std::max_element(seconds.begin(), seconds.end());
 }
-
-// Messages to one side.
-struct Traffic {
-  double count = 0, bytes = 0;
-
-  void Add(double sign, double tensor_bytes) { count += sign, bytes += sign * tensor_bytes; }
-  double Seconds(const Link& link) const {
-    return count * link.latency_seconds + bytes / link.bytes_per_second;
-  }
-};
 
 class Cutter {
  public:
@@ -44,11 +35,15 @@ class Cutter {
         sums.push_back(sums.back() + seconds);
       }
     }
-    links_.push_back({0, kInfinity});
-    for (int s = 1; s < stages_; ++s)
-      links_.push_back(
-          cluster.LinkBetween(items.problem.rank_of_stage[s - 1], items.problem.rank_of_stage[s]));
-    links_.push_back({0, kInfinity});
+    // In front of the first stage and behind the last nothing is sent.
+    link_of_.assign(stages_ + 1, 0);
+    for (int s = 1; s < stages_; ++s) {
+      const Link link =
+          cluster.LinkBetween(items.problem.rank_of_stage[s - 1], items.problem.rank_of_stage[s]);
+      const auto it = std::find(links_.begin(), links_.end(), link);
+      link_of_[s] = static_cast<int>(it - links_.begin());
+      if (it == links_.end()) links_.push_back(link);
+    }
     FindUses();
   }
 
@@ -74,12 +69,12 @@ class Cutter {
         end = std::max(end, last_[s + 1]);
       }
       if (reached.empty()) continue;
-      Traffic in, out;
+      std::vector<double> in(links_.size(), 0), out = in;  // by link, if it is the stage's: seconds
       for (int j = i; j < end; ++j) {
         Grow(i, j, in, out);
         for (const int s : reached) {
           if (j + 1 < first_[s + 1] || j + 1 > last_[s + 1]) continue;
-          const double seconds = Compute(s, i, j + 1) + in.Seconds(links_[s]) + out.Seconds(links_[s + 1]);
+          const double seconds = Compute(s, i, j + 1) + in[link_of_[s]] + out[link_of_[s + 1]];
           const double slowest = std::max(seconds, best[s][i - first_[s]]);
           if (slowest >= best[s + 1][j + 1 - first_[s + 1]]) continue;
           best[s + 1][j + 1 - first_[s + 1]] = slowest;
@@ -106,7 +101,7 @@ class Cutter {
     int previous;  // its place before; -1: this is the first
     int first;     // of all its places
     bool last;
-    double bytes;
+    std::vector<double> seconds;  // by link
   };
 
   void FindUses() {
@@ -114,25 +109,29 @@ class Cutter {
     for (int k = 0; k < runs_.size(); ++k) place[order_[k]] = k;
     uses_.resize(runs_.size());
     for (size_t t = 0; t < items_.problem.tensors.size(); ++t) {
-      if (items_.tensor_bytes[t] == 0) continue;
+      std::vector<double> seconds;
+      for (const Link& link : links_) seconds.push_back(MessageSeconds(items_.tensor_bytes[t], link));
       std::vector<int> places = {place[runs_.run_of[items_.problem.tensors[t].producer]]};
       for (const int consumer : items_.problem.tensors[t].consumers)
         places.push_back(place[runs_.run_of[consumer]]);
       std::sort(places.begin(), places.end());
       places.erase(std::unique(places.begin(), places.end()), places.end());
       for (size_t k = 0; places.size() > 1 && k < places.size(); ++k) {
-        uses_[places[k]].push_back({k > 0 ? places[k - 1] : -1, places[0], k + 1 == places.size(),
-                                    static_cast<double>(items_.tensor_bytes[t])});
+        uses_[places[k]].push_back({k > 0 ? places[k - 1] : -1, places[0], k + 1 == places.size(), seconds});
       }
     }
   }
 
   // What a stage that begins at i sends and receives, once it holds place j too.
-  void Grow(int i, int j, Traffic& in, Traffic& out) const {
+  void Grow(int i, int j, std::vector<double>& in, std::vector<double>& out) const {
     for (const Use& use : uses_[j]) {
-      if (use.previous < 0) out.Add(1, use.bytes);
-      if (use.previous >= 0 && use.previous < i) in.Add(1, use.bytes);  // for the first time
-      if (use.last && use.first >= i) out.Add(-1, use.bytes);           // all its uses are here
+      const bool received = use.previous >= 0 && use.previous < i;  // for the first time
+      const int sent =
+          (use.previous < 0 ? 1 : 0) - (use.last && use.first >= i ? 1 : 0);  // not if all its uses are here
+      for (size_t link = 0; link < links_.size(); ++link) {
+        if (received) in[link] += use.seconds[link];
+        out[link] += sent * use.seconds[link];
+      }
     }
   }
 
@@ -160,7 +159,8 @@ class Cutter {
   std::vector<int> order_;  // runs
   const int stages_;
   std::vector<std::vector<double>> before_;  // by kind of device and place: seconds of the runs before
-  std::vector<Link> links_;                  // in front of each stage, and behind the last
+  std::vector<Link> links_;                  // those between neighbours, each once
+  std::vector<int> link_of_;                 // in front of each stage, and behind the last
   std::vector<std::vector<Use>> uses_;       // by place
   std::vector<int> first_, last_;
 };
@@ -170,7 +170,7 @@ class Cutter {
 void CutInOrder(const StageItems& items, const Cluster& cluster, std::vector<int>& stage_of) {
   std::vector<int> ranks = items.problem.rank_of_stage;
   std::sort(ranks.begin(), ranks.end());
-  if (std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end()) return;
+  if (ranks.size() < 2 || std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end()) return;
   const double slowest = Slowest(items, cluster, stage_of);
   std::vector<int> other = Cutter(items, cluster, stage_of).Solve(slowest * kBetter);
   if (!other.empty() && Slowest(items, cluster, other) < slowest) stage_of = std::move(other);

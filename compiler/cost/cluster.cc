@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -105,9 +104,8 @@ Link Cluster::LinkBetween(int a, int b) const {
 
 std::vector<Link> Cluster::Links() const {
   std::vector<Link> links;
-  std::set<std::pair<double, double>> seen;
-  const auto add = [&](const Link& link) {
-    if (seen.insert({link.latency_seconds, link.bytes_per_second}).second) links.push_back(link);
+  const auto add = [&links](const Link& link) {
+    if (std::find(links.begin(), links.end(), link) == links.end()) links.push_back(link);
   };
   for (const DeviceProfile& device : devices) add(device.link);
   if (!host_of.empty() && *std::max_element(host_of.begin(), host_of.end()) > 0) add(network);

@@ -24,6 +24,8 @@ struct Link {
   // Bytes of a message beyond the first `knee_bytes` go at another rate.
   double knee_bytes = std::numeric_limits<double>::infinity();
   double bytes_per_second_beyond = std::numeric_limits<double>::infinity();
+
+  bool operator==(const Link&) const = default;
 };
 
 // A link that is nowhere faster than the two, if one has no knee or both have the same.
