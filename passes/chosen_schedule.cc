@@ -41,7 +41,7 @@ absl::StatusOr<Schedule> ChosenSchedule(Mode mode, const CompileOptions& options
                                                        ? " goes backward too; it is for --mode=train"
                                                        : " only goes forward; it is for --mode=infer"));
   }
-  if (options.schedule == "auto")
+  if (options.schedule == kAutoSchedule)
     return absl::UnimplementedError(
         "--schedule=auto compiles the model many times, which only pipec does; name a schedule");
   const ScheduleInfo* info = FindSchedule(options.schedule);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/least_memory.h"
 
 namespace pipec {
 
@@ -63,12 +64,12 @@ absl::Status CheckMemoryLimit(const Module& module, const CompileOptions& option
   const absl::Status status = CheckMemory(module.schedule, memory);
   if (status.ok()) return status;
   const int64_t needed = module.memory[worst].arena_bytes;
-  return absl::ResourceExhaustedError(absl::StrCat(
+  return WithLeastMemory(absl::ResourceExhaustedError(absl::StrCat(
       "rank ", worst, " needs ", needed, " bytes of memory when cut so, the limit of its device is ",
       memory.limits[worst], "; less is needed with ",
       options.recompute == Recompute::kAll || module.mode == Mode::kInfer ? "" : "--recompute=all, ",
       "more --stages, a smaller microbatch (--batch, --microbatches) or an optimizer with less state\n",
-      status.message()));
+      status.message())), needed);
 }
 
 }  // namespace pipec

@@ -25,6 +25,7 @@
 #include "passes/recompute_stages.h"
 #include "passes/solve_for_cluster.h"
 #include "passes/stage_items.h"
+#include "runtime/base/least_memory.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -121,12 +122,13 @@ absl::Status Explain(const absl::Status& status, const CompileOptions& options, 
                    virtual_stages > 1 ? absl::StrCat(" --virtual-stages=", virtual_stages) : "",
                    "): ", absl::StripPrefix(status.message(), absl::StrCat(what, ", ")));
   if (status.code() != absl::StatusCode::kResourceExhausted) return absl::Status(status.code(), asked);
-  return absl::ResourceExhaustedError(absl::StrCat(
+  const absl::Status refusal = absl::ResourceExhaustedError(absl::StrCat(
       asked,
       options.recompute == Recompute::kNone ? "; less is needed with --recompute=auto, more --stages, "
                                             : "; less is needed with more --stages, ",
       "a smaller microbatch (--batch, --microbatches) or an optimizer with less state, ",
       "more is allowed with --memory"));
+  return SameLeastMemory(refusal, status);
 }
 
 // Of a cut that does not fit, where in the schedule the fastest one passes the limit.
@@ -139,8 +141,9 @@ absl::Status WithPlace(const absl::Status& refusal, const PartitionProblem& prob
   ASSIGN_OR_RETURN(const PartitionSolution fastest, SolvePartition(without_limit));
   const absl::Status fits = CheckCutMemory(problem, from, fastest.stage_of, schedule);
   if (fits.ok()) return refusal;  // the partitioner adds up the peaks of a rank's stages
-  return absl::ResourceExhaustedError(
-      absl::StrCat(refusal.message(), "\nof the fastest cut, by estimate: ", fits.message()));
+  return SameLeastMemory(absl::ResourceExhaustedError(absl::StrCat(
+                             refusal.message(), "\nof the fastest cut, by estimate: ", fits.message())),
+                         refusal);
 }
 
 // What every action of a stage takes; B is I + W at once.

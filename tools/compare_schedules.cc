@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "tools/choose_schedule.h"
+#include "tools/choose_plan.h"
 #include "tools/compile_module.h"
 
 namespace pipec {
@@ -10,10 +10,10 @@ namespace {
 
 absl::StatusOr<StepPicture> StepOf(CompileFlags flags, const std::string& schedule, const Module& other) {
   flags.UseSchedule(schedule, other);
-  const bool open = flags.LeavesScheduleOpen();
+  const bool open = flags.LeavesOpen();
   if (open) {
-    ASSIGN_OR_RETURN(const AutoSchedule chosen, ChooseSchedule(flags));
-    flags.UseCandidate(chosen.candidates[0]);
+    ASSIGN_OR_RETURN(const ChosenPlan chosen, ChoosePlan(flags));
+    flags.UseCandidate(chosen.plan.candidates[0]);
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, CompileModule(flags));
   StepPicture step = ModelledStep(*module);

@@ -9,8 +9,10 @@
 #include "absl/strings/strip.h"
 #include "compiler/onnx/import.h"
 #include "compiler/schedule/schedule.h"
+#include "passes/chosen_schedule.h"
 #include "passes/evaluate.h"
 #include "passes/loss_terms.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 #include "tools/read_text.h"
 
@@ -28,7 +30,7 @@ constexpr int64_t kMaxBatch = int64_t{1} << 31;
 std::vector<std::string> ScheduleNames() {
   std::vector<std::string> names;
   for (const ScheduleInfo& info : AllSchedules()) names.emplace_back(info.name);
-  names.emplace_back(CompileFlags::kAutoSchedule);
+  names.emplace_back(kAutoSchedule);
   return names;
 }
 
@@ -71,8 +73,10 @@ void CompileFlags::AddTo(FlagTable& table) {
   table.Group("Pipeline");
   table.Choice("mode", &mode_, {"train", "infer"}, "what the plan does",
                "train; infer if the schedule is infer");
-  table.Int("stages", "P", &stages_, 1, "ranks of one pipeline; the model is cut into P x V stages",
-            absl::StrCat(kDefaultStages));
+  table.IntOrAuto("stages", "P", &stages_, &stages_open_, 1,
+                  "ranks of one pipeline; the model is cut into P x V stages; auto: as many, up to the devices there are, "
+                  "as take least time a sample",
+                  absl::StrCat(kDefaultStages));
   table.Int("virtual-stages", "V", &options.virtual_stages, 1, "stages a rank holds",
             "1, or what the schedule needs");
   table.Add({.name = "schedule",
@@ -89,8 +93,11 @@ void CompileFlags::AddTo(FlagTable& table) {
                                 "'", text, "' is not known; valid are ", absl::StrJoin(ScheduleNames(), ", "),
                                 ", or a file whose name ends in ", kScheduleFile));
              }});
-  table.Int("microbatches", "M", &microbatches_, 1, "equal parts of a batch",
-            absl::StrCat(kDefaultMicrobatches, "; pipedream: 1"));
+  table.IntOrAuto("microbatches", "M", &microbatches_, &microbatches_open_, 1,
+                  absl::StrCat("equal parts of a batch; auto: as many as take least time a sample, of the divisors of --batch, "
+                               "or of powers of two, with which the batch grows, up to ",
+                               kMicrobatchesARank, " a rank and at least ", kFewestMicrobatches),
+                  absl::StrCat(kDefaultMicrobatches, "; pipedream: 1"));
   table.Int("batch", "B", &batch_, 1, "samples per step",
             "M x the model's own batch, or M if that is symbolic");
   table.List("cut", "NAME,...", &options.cut, "cut at these values instead of where the partitioner would");
@@ -150,6 +157,18 @@ void CompileFlags::AddTo(FlagTable& table) {
     }
     return absl::OkStatus();
   });
+  table.Check([this]() -> absl::Status {
+    if (stages_open_ && !context_.options.cut.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--cut names ", context_.options.cut.size(), " values to cut at, which --stages=auto leaves open; ",
+                       "--stages=", context_.options.cut.size() + 1, " fits them"));
+    }
+    if (absl::EndsWith(schedule_, kScheduleFile) && (stages_open_ || microbatches_open_)) {
+      return absl::InvalidArgumentError(absl::StrCat("--schedule=", schedule_, " says how many --",
+                                                     stages_open_ ? "stages" : "microbatches", " there are; leave out auto"));
+    }
+    return absl::OkStatus();
+  });
   table.Check([this] {
     return context_.options.label_smoothing <= 1
                ? absl::OkStatus()
@@ -205,22 +224,20 @@ void CompileFlags::UseSchedule(absl::string_view name, const Module& other) {
   schedule_ = std::string(name);
   stages_ = shape.ranks;
   microbatches_ = shape.microbatches;
+  stages_open_ = microbatches_open_ = false;
   int& virtual_stages = context_.options.virtual_stages;
   const ScheduleInfo* info = FindSchedule(name);
   if (virtual_stages > 0 && info && !info->generate(shape).ok()) virtual_stages = 0;
-}
-
-void CompileFlags::UseCandidate(const ScheduleCandidate& candidate) {
-  schedule_ = candidate.name;
-  context_.options.schedule_from_file = candidate.found;
-  context_.options.cut_for_one_in_flight = candidate.found != nullptr;
-  context_.options.virtual_stages = candidate.virtual_stages;
 }
 
 absl::StatusOr<int64_t> CompileFlags::Resolve() {
   CompileOptions& options = context_.options;
   options.seed = seed_;
   options.loss = loss_;
+  if (stages_open_ || microbatches_open_) {
+    return absl::UnimplementedError(absl::StrCat("--", stages_open_ ? "stages" : "microbatches",
+                                                 "=auto compiles the model many times, which only pipec does; give a number"));
+  }
   RETURN_IF_ERROR(ReadScheduleFile());
   if (mode_.empty()) mode_ = schedule_ == kInferSchedule ? "infer" : "train";
   options.mode = mode_ == "infer" ? Mode::kInfer : Mode::kTrain;
@@ -264,9 +281,11 @@ absl::StatusOr<int64_t> CompileFlags::Resolve() {
   options.recompute = recompute_ == "all"    ? Recompute::kAll
                       : recompute_ == "none" ? Recompute::kNone
                                              : Recompute::kAuto;
-  if (stages_ == 0) Assume(absl::StrCat(options.ranks, " ranks (--stages)"));
+  if (stages_ == 0) Assume(absl::StrCat(Counted(options.ranks, "rank", "ranks"), " (--stages)"));
   if (schedule_.empty()) Assume(absl::StrCat("schedule ", options.schedule, " (--schedule)"));
-  if (microbatches_ == 0) Assume(absl::StrCat(options.microbatches, " microbatches (--microbatches)"));
+  if (microbatches_ == 0) {
+    Assume(absl::StrCat(Counted(options.microbatches, "microbatch", "microbatches"), " (--microbatches)"));
+  }
   if (optimizer_.empty() && options.mode == Mode::kTrain) {
     Assume(absl::StrCat("optimizer ", options.optimizer, " (--optimizer)"));
   }

@@ -8,8 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/module.h"
-#include "passes/auto_schedule.h"
 #include "passes/pass.h"
+#include "passes/plan_maker.h"
+#include "passes/plan_space.h"
 #include "tools/device_flags.h"
 #include "tools/support/flags.h"
 
@@ -29,17 +30,26 @@ class CompileFlags {
   // Before Import: another schedule, by name, in the mode and with the ranks and microbatches of `other`, and the stages a
   // rank that were asked for, where that schedule can have as many.
   void UseSchedule(absl::string_view name, const Module& other);
-  // Whether the schedule is to be chosen (--schedule=auto); and before Import: one that was.
-  bool LeavesScheduleOpen() const { return schedule_ == kAutoSchedule; }
-  void UseCandidate(const ScheduleCandidate& candidate);
+  // What is to be chosen (auto), and of the ranks and microbatches there are to choose from.
+  struct Open {
+    bool schedule = false, stages = false, microbatches = false;
+  };
+  Open open() const;
+  bool LeavesOpen() const { return open().schedule || open().stages || open().microbatches; }
+  absl::StatusOr<PlanSpace> Space() const;
+  // Before Import: what was chosen, of what was open; a candidate without a schedule's name leaves that open.
+  void UseCandidate(const PlanCandidate& candidate);
+  // Before Import: bytes that each device shall have, whatever the flags say.
+  void SetMemory(int64_t bytes) { devices_.SetMemory(bytes); }
+  std::string DeviceSource() const { return devices_.Source(); }
+  // What Import would decide, without the model.
+  absl::StatusOr<CompileOptions> Options() const;
   // Valid after Import.
   const PassContext& context() const { return context_; }
   const std::string& model() const { return model_; }
   absl::Status RequireModel() const {
     return model_.empty() ? absl::InvalidArgumentError("MODEL is missing") : absl::OkStatus();
   }
-
-  static constexpr char kAutoSchedule[] = "auto";
 
   // Weights in external files may be absent.
   bool allow_missing_weights = false;
@@ -55,6 +65,7 @@ class CompileFlags {
   std::string mode_, schedule_, optimizer_, precision_ = "fp32", loss_ = "auto", recompute_ = "auto",
               staleness_ = "none";
   int stages_ = 0, microbatches_ = 0;
+  bool stages_open_ = false, microbatches_open_ = false;
   int64_t batch_ = 0, seed_ = 0;
   std::map<std::string, std::string> dims_, inputs_;
   bool allow_links_ = false;

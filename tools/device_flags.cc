@@ -46,12 +46,30 @@ void DeviceFlags::AddTo(FlagTable& table) {
   });
 }
 
-absl::StatusOr<Cluster> DeviceFlags::ReadCluster(int ranks, std::vector<std::string>& notes) const {
+std::string DeviceFlags::Device() const { return device_.empty() ? kDefaultDevice : device_; }
+
+absl::StatusOr<Cluster> DeviceFlags::ReadWholeCluster() const {
   ASSIGN_OR_RETURN(const std::string contents, ReadText("cluster", cluster_));
-  absl::StatusOr<Cluster> all = ParseCluster(contents);
-  if (!all.ok()) return WithFile(all.status(), "cluster", cluster_);
-  const size_t devices = all->devices.size();
-  absl::StatusOr<Cluster> cluster = FirstDevices(*std::move(all), ranks);
+  absl::StatusOr<Cluster> cluster = ParseCluster(contents);
+  return cluster.ok() ? std::move(cluster) : WithFile(cluster.status(), "cluster", cluster_);
+}
+
+absl::StatusOr<int> DeviceFlags::Count() const {
+  if (cluster_.empty()) return DevicesOfOneHost(Device());
+  ASSIGN_OR_RETURN(const Cluster cluster, ReadWholeCluster());
+  return static_cast<int>(cluster.devices.size());
+}
+
+std::string DeviceFlags::Source() const {
+  if (!cluster_.empty()) return absl::StrCat("the devices of ", cluster_, " (--cluster)");
+  return Device() == kDefaultDevice ? "this machine's cores (--device)"
+                                    : absl::StrCat("one host of ", Device(), " (--cluster)");
+}
+
+absl::StatusOr<Cluster> DeviceFlags::ReadCluster(int ranks, std::vector<std::string>& notes) const {
+  ASSIGN_OR_RETURN(Cluster all, ReadWholeCluster());
+  const size_t devices = all.devices.size();
+  absl::StatusOr<Cluster> cluster = FirstDevices(std::move(all), ranks);
   if (!cluster.ok()) return WithFile(cluster.status(), "cluster", cluster_);
   for (DeviceProfile& device : cluster->devices) {
     if (memory_ > 0) device.memory_bytes = std::min(device.memory_bytes, memory_);
@@ -76,9 +94,12 @@ absl::Status DeviceFlags::AddProfile(Cluster& cluster, std::vector<std::string>&
 
 absl::StatusOr<Cluster> DeviceFlags::Resolve(int ranks, std::vector<std::string>& notes) const {
   absl::StatusOr<Cluster> cluster =
-      cluster_.empty() ? MakeCluster(device_.empty() ? kDefaultDevice : device_, ranks, memory_)
-                       : ReadCluster(ranks, notes);
-  if (cluster.ok()) RETURN_IF_ERROR(AddProfile(*cluster, notes));
+      cluster_.empty() ? MakeCluster(Device(), ranks, memory_) : ReadCluster(ranks, notes);
+  if (!cluster.ok()) return cluster;
+  for (DeviceProfile& device : cluster->devices) {
+    if (given_memory_ > 0) device.memory_bytes = given_memory_;
+  }
+  RETURN_IF_ERROR(AddProfile(*cluster, notes));
   return cluster;
 }
 

@@ -15,15 +15,23 @@ class DeviceFlags {
   // The group "Devices".
   void AddTo(FlagTable& table);
 
+  // How many devices there are: of a cluster's file all, else DevicesOfOneHost.
+  absl::StatusOr<int> Count() const;
+  // What Count counts, with the flag that changes it.
+  std::string Source() const;
+  // Resolve's devices shall have so many bytes each, whatever the flags say.
+  void SetMemory(int64_t bytes) { given_memory_ = bytes; }
   // A device for each rank, with what was measured of it. What the user should know of them is added to `notes`.
   absl::StatusOr<Cluster> Resolve(int ranks, std::vector<std::string>& notes) const;
 
  private:
+  std::string Device() const;
+  absl::StatusOr<Cluster> ReadWholeCluster() const;
   absl::StatusOr<Cluster> ReadCluster(int ranks, std::vector<std::string>& notes) const;
   absl::Status AddProfile(Cluster& cluster, std::vector<std::string>& notes) const;
 
   std::string device_, cluster_, profile_;  // "": not given
-  int64_t memory_ = 0;
+  int64_t memory_ = 0, given_memory_ = 0;
 };
 
 }  // namespace pipec

@@ -9,11 +9,12 @@
 #include "compiler/emit/emit.h"
 #include "compiler/ir/print.h"
 #include "compiler/report/report.h"
+#include "passes/chosen_schedule.h"
 #include "passes/pass_manager.h"
 #include "runtime/base/atomic_file.h"
 #include "runtime/base/file_reader.h"
 #include "runtime/base/status.h"
-#include "tools/choose_schedule.h"
+#include "tools/choose_plan.h"
 #include "tools/compare_schedules.h"
 #include "tools/compile_flags.h"
 #include "tools/compile_module.h"
@@ -64,10 +65,10 @@ void AddFlags(FlagTable& table, PipecFlags& flags) {
                "show a step that was measured (piperun --trace) in the report too", "none");
   table.Check([&flags]() -> absl::Status {
     for (const std::string& name : flags.compared) {
-      if (FindSchedule(name) || name == CompileFlags::kAutoSchedule) continue;
+      if (FindSchedule(name) || name == kAutoSchedule) continue;
       std::vector<absl::string_view> names;
       for (const ScheduleInfo& info : AllSchedules()) names.push_back(info.name);
-      names.push_back(CompileFlags::kAutoSchedule);
+      names.push_back(kAutoSchedule);
       return absl::InvalidArgumentError(
           absl::StrCat("--compare: '", name, "' is not known; valid are ", absl::StrJoin(names, ", ")));
     }
@@ -186,10 +187,10 @@ absl::Status Compile(PipecFlags& flags) {
   }
   const bool replaces = std::filesystem::exists(directory);
   const CompileFlags as_given = flags.compile;
-  std::optional<AutoSchedule> chosen;
-  if (flags.compile.LeavesScheduleOpen()) {
-    ASSIGN_OR_RETURN(chosen, ChooseSchedule(as_given));
-    flags.compile.UseCandidate(chosen->candidates[0]);
+  std::optional<ChosenPlan> chosen;
+  if (flags.compile.LeavesOpen()) {
+    ASSIGN_OR_RETURN(chosen, ChoosePlan(as_given));
+    flags.compile.UseCandidate(chosen->plan.candidates[0]);
   }
   std::ostream& printed = flags.json ? std::cerr : std::cout;
   ASSIGN_OR_RETURN(const std::unique_ptr<Module> module,

@@ -15,6 +15,8 @@ namespace {
 
 constexpr double kGiga = 1e9, kTera = 1e12, kMicro = 1e-6;
 constexpr int64_t kGigabyte = 1'000'000'000;
+// Accelerators of one server, all joined by fast links (NVIDIA DGX and HGX, V100 to H200).
+constexpr int kAcceleratorsOfAHost = 8;
 
 // Time from one asynchronous kernel to the next on a busy stream, and of an NCCL send within one machine:
 // assumed, because no data sheet has them.
@@ -132,6 +134,11 @@ Cluster EqualDevices(const DeviceProfile& device, int ranks) {
   cluster.devices.assign(ranks, device);
   cluster.host_of.assign(ranks, 0);
   return cluster;
+}
+
+int DevicesOfOneHost(absl::string_view device) {
+  if (device != "cpu") return kAcceleratorsOfAHost;
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
 absl::StatusOr<Cluster> MakeCluster(absl::string_view name, int ranks, int64_t memory_limit) {

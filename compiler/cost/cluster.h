@@ -63,6 +63,8 @@ struct Cluster {
 absl::Span<const DeviceProfile> AllDeviceProfiles();
 // InvalidArgument that lists the known ones if there is none of this name. "cpu" is one core, and its memory left open.
 absl::StatusOr<DeviceProfile> FindDevice(absl::string_view name);
+// How many such devices there are: of "cpu" this machine's cores, of others as many as a host usually has.
+int DevicesOfOneHost(absl::string_view device);
 // So many of one device, on one host.
 Cluster EqualDevices(const DeviceProfile& device, int ranks);
 // The same by name. "cpu" takes this machine's cores and memory divided by `ranks`. memory_limit 0: all of the device's

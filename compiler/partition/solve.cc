@@ -13,6 +13,7 @@
 #include "compiler/partition/lower_bound.h"
 #include "compiler/partition/order_search.h"
 #include "compiler/partition/stage_rules.h"
+#include "runtime/base/least_memory.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -39,8 +40,10 @@ absl::Status TooLittleMemory(const PartitionProblem& problem, int64_t least) {
   const std::string limit = problem.memory_limits.empty()
                                 ? absl::StrCat(problem.memory_limit, " bytes a device")
                                 : std::string("the memory of its devices");
-  return absl::ResourceExhaustedError(absl::StrCat("no cut into ", problem.stages, " stages fits ", limit,
-                                                   "; none needs less than ", least, " bytes"));
+  return WithLeastMemory(
+      absl::ResourceExhaustedError(absl::StrCat("no cut into ", problem.stages, " stages fits ", limit,
+                                                "; none needs less than ", least, " bytes")),
+      least);
 }
 
 // `stage_of`: by block.

@@ -73,9 +73,9 @@ void MoreMicrobatches(const Module& module, const Cluster& cluster, const Report
   // Where messages or one stage are the cause, more microbatches help little.
   if (bubble > kWorthIt * report.bubble_ratio) return;
   advice.push_back(absl::StrFormat(
-      "%d microbatches are few for %d ranks: --microbatches=%d lowers the bubble from %.1f %% to %.1f %%",
-      report.shape.microbatches, report.shape.ranks, shape.microbatches, report.bubble_ratio * 100,
-      bubble * 100));
+      "M=%d is small for %d ranks: M=%d lowers the bubble from %.1f %% to %.1f %% (--microbatches=%d --batch=%d)",
+      report.shape.microbatches, report.shape.ranks, shape.microbatches, report.bubble_ratio * 100, bubble * 100,
+      shape.microbatches, report.batch / report.shape.microbatches * shape.microbatches));
 }
 
 // The heaviest node of a stage with its backward nodes, and what it takes.
@@ -141,6 +141,23 @@ std::vector<std::string> Advice(const Module& module, const Cluster& cluster, co
   UnevenStages(module, cluster, report, advice);
   LongMessages(report, advice);
   return advice;
+}
+
+std::vector<std::string> AdviceOnChoice(const Report& report, int most_ranks) {
+  const CandidateRow& chosen = report.candidates[0];
+  if (chosen.shape.ranks > 1 || most_ranks == 1) return {};
+  std::string text = absl::StrCat("the model fits one device (", FormatSize(report.peak_bytes), " of ",
+                                  FormatSize(report.memory_limit),
+                                  "), and of the plans for 1 to ", most_ranks,
+                                  " ranks that of one is the fastest: a pipeline gains only bubbles");
+  const auto pipeline = std::find_if(
+      report.candidates.begin(), report.candidates.end(),
+      [](const CandidateRow& row) { return row.shape.ranks > 1 && row.refusal.empty(); });
+  if (pipeline != report.candidates.end()) {
+    absl::StrAppendFormat(&text, ", the best one of %d ranks takes %.1f %% longer a sample", pipeline->shape.ranks,
+                          100 * (pipeline->sample_seconds() / chosen.sample_seconds() - 1));
+  }
+  return {text};
 }
 
 }  // namespace pipec

@@ -1,4 +1,4 @@
-// The schedules that --schedule=auto chose from.
+// What the plan was chosen from (auto), as a table in text.
 #pragma once
 
 #include <string>
@@ -7,7 +7,10 @@
 
 namespace pipec {
 
-// A table, the chosen one first, and how near it comes to the bound; "" if there are no candidates.
+// The second best; null if there is none that can be had.
+const CandidateRow* RunnerUp(const Report& report);
+
+// "" if nothing was left to choose.
 std::string CandidatesText(const Report& report);
 
 }  // namespace pipec

@@ -47,8 +47,11 @@ std::string ReportJson(const Report& report) {
     for (const CandidateRow& row : report.candidates) {
       nlohmann::ordered_json& candidate = out["candidates"].emplace_back();
       candidate["schedule"] = row.schedule;
-      candidate["virtual_stages"] = row.virtual_stages;
+      candidate["virtual_stages"] = row.shape.virtual_stages;
+      candidate["ranks"] = row.shape.ranks;
+      candidate["microbatches"] = row.shape.microbatches;
       if (row.refusal.empty()) {
+        candidate["batch"] = row.batch;
         candidate["step_time_s"] = row.step_seconds;
         candidate["order_s"] = row.order_seconds;
         candidate["bubble_ratio"] = row.bubble_ratio;
@@ -58,6 +61,7 @@ std::string ReportJson(const Report& report) {
       }
     }
     out["candidates_bound_s"] = report.candidates_bound_seconds;
+    out["candidates_passed_over"] = report.candidates_passed_over;
   }
   out["sent_bytes"] = report.sent_bytes;
   if (!report.alternatives.empty()) {

@@ -36,15 +36,18 @@ struct StageRow {
   int64_t live_bytes = 0;      // of its rank: the largest sum of what is live at once; no layout is smaller
 };
 
-// --schedule=auto: one of those that the plan's own was chosen from.
+// --schedule=auto, --stages=auto, --microbatches=auto: one of the plans that this one was chosen from.
 struct CandidateRow {
   std::string schedule;
-  int virtual_stages = 1;
+  ScheduleShape shape;
+  int64_t batch = 0;  // samples a step
   double step_seconds = 0;
   double order_seconds = 0;  // until its last F, I or W ends
   double bubble_ratio = 0;
   int64_t peak_bytes = 0;
   std::string refusal;  // why it cannot be had; "": it can
+
+  double sample_seconds() const { return step_seconds / static_cast<double>(batch); }
 };
 
 struct Report {
@@ -67,7 +70,8 @@ struct Report {
   int64_t memory_limit = 0;  // of a device, the smallest if they differ
   Origins origins;           // of the seconds of all nodes, the update included
   Origin message_origin = Origin::kModelled;
-  std::vector<CandidateRow> candidates;     // the fastest first; empty: the schedule was given
+  std::vector<CandidateRow> candidates;     // the fastest a sample first; empty: nothing was left to choose
+  int candidates_passed_over = 0;           // pairs of ranks and microbatches that cannot be among the two first
   double candidates_bound_seconds = 0;      // what no order_seconds of stages cut and placed so can beat; 0: not known
   double sent_bytes = 0;                    // per step, all ranks together
   std::vector<Alternative> alternatives;    // the same devices used otherwise

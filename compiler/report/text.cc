@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "compiler/report/candidates.h"
 #include "compiler/report/report.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/format_size.h"
 
 namespace pipec {
@@ -31,10 +32,11 @@ std::string ReportText(const Report& report) {
   if (!report.notes.empty()) out += "\n";
   absl::StrAppend(&out, CandidatesText(report));
   absl::StrAppendFormat(&out,
-                        "%s: %d ranks x %d stages, %s, %d microbatches, batch %d, times for %s: %s, of messages: %s\n\n",
-                        report.model, report.shape.ranks, report.shape.virtual_stages, report.schedule,
-                        report.shape.microbatches, report.batch, report.device, Name(report.origins),
-                        Name(report.message_origin));
+                        "%s: %s x %s, %s, %s, batch %d, times for %s: %s, of messages: %s\n\n", report.model,
+                        Counted(report.shape.ranks, "rank", "ranks"),
+                        Counted(report.shape.virtual_stages, "stage", "stages"), report.schedule,
+                        Counted(report.shape.microbatches, "microbatch", "microbatches"), report.batch,
+                        report.device, Name(report.origins), Name(report.message_origin));
   absl::StrAppend(&out,
                   "stage  rank  nodes  parameters     FLOP  forward ms  backward ms       sent  peak memory  times",
                   DevicesDiffer(report) ? "     device\n" : "\n");

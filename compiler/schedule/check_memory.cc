@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/fault.h"
+#include "runtime/base/counted.h"
 
 namespace pipec {
 namespace {
@@ -71,8 +72,8 @@ absl::Status CheckMemory(const Schedule& schedule, const ScheduleMemory& memory)
   }
   const int stage = schedule.ranks[rank][position].stage, microbatches = in_flight.microbatches(stage);
   return absl::ResourceExhaustedError(absl::StrCat(
-      "schedule ", schedule.name, ": ", NameOf(schedule, {rank, position}), ": ", microbatches,
-      microbatches == 1 ? " microbatch" : " microbatches", " of stage ", stage, " in flight: ", bytes,
+      "schedule ", schedule.name, ": ", NameOf(schedule, {rank, position}), ": ",
+      Counted(microbatches, "microbatch", "microbatches"), " of stage ", stage, " in flight: ", bytes,
       " bytes, more than the limit of ", limit, GridAround(schedule, {{rank, position}})));
 }
 

@@ -59,9 +59,9 @@ class Beside(PageCase):
         flags = ["--stages=2", "--microbatches=4"]
         report, said, _ = self.report(self.model, "--schedule=auto", *flags)
         self.show(report)
-        self.assertEqual([(row[0], row[1]) for row in self.table("#candidates")],
+        self.assertEqual([(row[2], row[3]) for row in self.table("#candidates")],
                          [(row["schedule"], str(row["virtual_stages"])) for row in said["candidates"]])
-        self.assertEqual(self.table("#candidates")[0][3], "this plan")
+        self.assertEqual(self.table("#candidates")[0][6], "this plan")
         pixels, _ = self.scale()
         line = self.browser.js("document.querySelector('.timeline .bound').getAttribute('d')")
         self.assertAlmostEqual(float(re.match(r"M([\d.]+)", line)[1]), pixels(said["candidates_bound_s"]), delta=1)
@@ -71,6 +71,16 @@ class Beside(PageCase):
         beside = json.loads(self.browser.js("document.getElementById('data').textContent"))["compared"][0]
         self.assertEqual(beside["step_time_s"], said["step_time_s"])
         self.assertEqual(self.table("#compare")[1][0], "auto" if said["schedule"] == "auto" else f"auto: {said['schedule']}")
+
+    def test_a_chosen_number_of_ranks_stands_beside_the_runner_up(self):
+        report, said, _ = self.report(self.model, "--stages=auto", "--microbatches=auto", "--device=h200")
+        self.show(report)
+        rows = self.table("#candidates")
+        self.assertEqual([row[:2] for row in rows], [[str(row["ranks"]), str(row["microbatches"])] for row in said["candidates"]])
+        first, second = (row["step_time_s"] / row["batch"] for row in said["candidates"][:2])
+        self.assertEqual(rows[1][6], f"+{(second / first - 1) * 100:.1f} %")
+        self.assertIn(f"the runner-up takes {(second / first - 1) * 100:.1f} % longer a sample", self.text("#candidates"))
+        self.assertIn(f"{said['candidates_passed_over']} more pairs", self.text("#candidates"))
 
     def test_stages_a_rank_are_those_asked_for_where_that_works(self):
         flags = ["--stages=2", "--microbatches=4"]

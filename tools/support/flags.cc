@@ -71,6 +71,20 @@ void FlagTable::Int(std::string name, std::string value, int* target, int least,
        .parse = NumberParser(target, least, "whole number", absl::SimpleAtoi<int>)});
 }
 
+void FlagTable::IntOrAuto(std::string name, std::string value, int* target, bool* is_auto, int least,
+                          std::string help, std::string default_text) {
+  const auto number = NumberParser(target, least, "whole number or auto", absl::SimpleAtoi<int>);
+  Add({.name = name,
+       .value = absl::StrCat(value, "|auto"),
+       .default_text = default_text,
+       .help = help,
+       .choices = {"auto"},
+       .parse = [=](absl::string_view text) {
+         *is_auto = text == "auto";
+         return *is_auto ? absl::OkStatus() : number(text);
+       }});
+}
+
 void FlagTable::Double(std::string name, std::string value, double* target, double least, std::string help,
                        std::string default_text) {
   Add({.name = name,

@@ -53,6 +53,9 @@ class FlagTable {
            std::string default_text = "");
   void Int(std::string name, std::string value, int* target, int least, std::string help,
            std::string default_text = "");
+  // The same, or the word auto, which sets `is_auto` and leaves the target.
+  void IntOrAuto(std::string name, std::string value, int* target, bool* is_auto, int least, std::string help,
+                 std::string default_text);
   void Double(std::string name, std::string value, double* target, double least, std::string help,
               std::string default_text = "");
   void String(std::string name, std::string value, std::string* target, std::string help,

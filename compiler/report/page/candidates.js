@@ -1,16 +1,25 @@
-// What --schedule=auto chose from, and how near the choice comes to what no order can beat.
+// What the plan was chosen from (auto), and how near the choice comes to what no order can beat.
 function candidatesSection(report) {
-  const {candidates, candidates_bound_s: bound} = report;
+  const {candidates, candidates_bound_s: bound, candidates_passed_over: passedOver} = report;
   if (!candidates) return null;
+  const [chosen, second] = candidates;
+  const ofSample = row => row.step_time_s / row.batch;
   const left = text => ({text, attributes: {class: 'left'}});
-  const rows = candidates.map(row => row.refusal ?
-      [left(row.schedule), String(row.virtual_stages), {text: row.refusal, attributes: {class: 'left', colspan: 4}}] :
-      [left(row.schedule), String(row.virtual_stages), formatTime(row.step_time_s * 1e9),
-       row === candidates[0] ? 'this plan' : against(row.step_time_s, candidates[0].step_time_s),
-       formatPercent(row.bubble_ratio), formatBytes(row.peak_bytes)]);
-  const end = candidates[0].order_s;
-  const gap = bound > 0 ? `: its last F, I or W ends at ${formatTime(end * 1e9)}, ` +
-      `${formatPercent(Math.max(0, end / bound - 1))} above what no order of such stages can beat` : '';
-  return section('candidates', 'What it was chosen from', `The fastest was taken${gap}. Times are ${report.times}.`,
-                 table('candidates', ['schedule', 'V', 'step time', 'against the plan', 'bubble ratio', 'peak memory'], rows));
+  const rows = candidates.map(row => {
+    const plan = [String(row.ranks), String(row.microbatches), left(row.schedule), String(row.virtual_stages)];
+    if (row.refusal) return [...plan, {text: row.refusal, attributes: {class: 'left', colspan: 5}}];
+    return [...plan, formatTime(row.step_time_s * 1e9), formatTime(ofSample(row) * 1e9),
+            row === chosen ? 'this plan' : against(ofSample(row), ofSample(chosen)), formatPercent(row.bubble_ratio),
+            formatBytes(row.peak_bytes)];
+  });
+  const runnerUp = second && !second.refusal ?
+      `; the runner-up takes ${formatPercent(ofSample(second) / ofSample(chosen) - 1)} longer a sample` : '';
+  const others = passedOver > 0 ? ` ${plural(passedOver, 'more pair')} of ranks and microbatches cannot be faster than the ` +
+      'runner-up and were not compiled.' : '';
+  const gap = bound > 0 ? ` The last F, I or W of the first ends at ${formatTime(chosen.order_s * 1e9)}, ` +
+      `${formatPercent(Math.max(0, chosen.order_s / bound - 1))} above what no order of such stages can beat.` : '';
+  return section('candidates', 'What it was chosen from',
+                 `The fastest a sample was taken${runnerUp}.${others}${gap} Times are ${report.times}.`,
+                 table('candidates', ['P', 'M', 'schedule', 'V', 'step time', 'time a sample', 'against the plan', 'bubble ratio',
+                                      'peak memory'], rows));
 }

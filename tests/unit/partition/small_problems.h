@@ -9,8 +9,11 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "absl/status/status.h"
 #include "compiler/partition/problem.h"
+#include "runtime/base/least_memory.h"
 
 namespace pipec {
 
@@ -137,10 +140,12 @@ inline std::vector<int> Identity(int n) {
   return order;
 }
 
-// In the refusal of a problem that fits no memory.
+// In the refusal of a problem that fits no memory, which carries the same number.
 inline int64_t LeastMemoryNamed(const absl::Status& status) {
   const std::string text(status.message());
-  return std::stoll(text.substr(text.find("less than ") + 10));
+  const int64_t named = std::stoll(text.substr(text.find("less than ") + 10));
+  EXPECT_EQ(LeastMemory(status), named);
+  return named;
 }
 
 inline PartitionProblem WithLimit(PartitionProblem problem, int64_t bytes) {

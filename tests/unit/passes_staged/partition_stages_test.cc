@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "runtime/base/least_memory.h"
 #include "small_models.h"
 
 namespace pipec {
@@ -104,6 +105,7 @@ TEST(PartitionStages, TooLittleMemoryNamesWhatWouldDo) {
   const absl::Status status = Compile(*module, context, Level::kStaged);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("--memory"));
+  EXPECT_GT(LeastMemory(status).value_or(0), 4096);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "runtime/base/least_memory.h"
 #include "small_models.h"
 
 namespace pipec {
@@ -207,6 +208,7 @@ TEST(PlanMemory, TooLittleMemoryNamesTheRankAndWhatItNeeds) {
   EXPECT_EQ(status.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.status().message()),
               ::testing::HasSubstr(absl::StrCat("needs ", needed, " bytes")));
+  EXPECT_EQ(LeastMemory(status.status()), needed);
   SetMemory(needed, context);
   EXPECT_TRUE(PlanMemory(*module, context).ok());
 }

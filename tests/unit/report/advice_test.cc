@@ -111,7 +111,7 @@ TEST(Advice, MoreMicrobatches) {
   module.simulation.bubble_ratio = 7.0 / 11;
   const Cluster cluster = EqualDevices(OneFlopASecond(), 8);
   EXPECT_THAT(Advice(module, cluster, MakeReport(module, cluster)),
-              Contains(HasSubstr("--microbatches=32 lowers the bubble from 63.6 % to 17.9 %")));
+              Contains("M=4 is small for 8 ranks: M=32 lowers the bubble from 63.6 % to 17.9 % (--microbatches=32 --batch=32)"));
   module.simulation.bubble_ratio = 0.19;
   EXPECT_THAT(Advice(module, cluster, MakeReport(module, cluster)),
               Not(Contains(HasSubstr("--microbatches"))));
@@ -127,6 +127,24 @@ TEST_F(TwoProducts, UnevenStages) {
   module_.stages[0].times = {1, 1, 1};
   EXPECT_THAT(Advice(module_, cluster, MakeReport(module_, cluster)),
               Not(Contains(HasSubstr("the mean of all"))));
+}
+
+// Of plans of one to four ranks, with 8 samples a step.
+TEST(Advice, OneDeviceIsTheFastest) {
+  Report report;
+  report.peak_bytes = 2000;
+  report.memory_limit = 8000;
+  report.candidates = {{"1f1b", {1, 1, 4}, 8, 2.0}, {"1f1b", {1, 1, 2}, 8, 2.1}, {"1f1b", {3, 1, 4}, 8, 2.5}};
+  const std::string said =
+      "the model fits one device (2 kB of 8 kB), and of the plans for 1 to 4 ranks that of one is the fastest: a pipeline "
+      "gains only bubbles";
+  EXPECT_THAT(AdviceOnChoice(report, 4),
+              testing::ElementsAre(said + ", the best one of 3 ranks takes 25.0 % longer a sample"));
+  report.candidates.pop_back();
+  EXPECT_THAT(AdviceOnChoice(report, 4), testing::ElementsAre(said));
+  EXPECT_THAT(AdviceOnChoice(report, 1), testing::IsEmpty()) << "there was no choice";
+  report.candidates[0].shape.ranks = 2;
+  EXPECT_THAT(AdviceOnChoice(report, 4), testing::IsEmpty());
 }
 
 TEST_F(TwoProducts, MessagesLongerThanWork) {

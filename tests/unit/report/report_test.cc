@@ -124,6 +124,32 @@ TEST(Origins, HaveNames) {
   EXPECT_EQ(Name(Origins{.modelled = 1e-9, .measured = 1}), "99.9 % measured, 0.1 % modelled") << "not rounded away";
 }
 
+TEST_F(ReportTest, PlansThatItWasChosenFrom) {
+  EXPECT_THAT(ReportText(report_), testing::Not(testing::HasSubstr("samples/s")));
+  report_.candidates = {{"1f1b", {2, 1, 2}, 4, 2.0, 1.5, 0.25, 1000}, {"zb-v", {4, 2, 8}, 16, 10.0, 8.0, 0.1, 500}};
+  report_.candidates.push_back({.schedule = "1f1b", .shape = {1, 1, 2}, .refusal = "too large; less\nis needed"});
+  report_.candidates_passed_over = 7;
+  const std::string text = ReportText(report_);
+  EXPECT_THAT(text, testing::HasSubstr("   2     2  1f1b           1  2000.000           2  25.0 %         1 kB\n"));
+  EXPECT_THAT(text, testing::HasSubstr("   4     8  zb-v           2 10000.000         1.6  10.0 %        500 B\n"));
+  EXPECT_THAT(text, testing::HasSubstr("   1     2  1f1b           1  too large\n"));
+  EXPECT_THAT(text, testing::HasSubstr("the second, --stages=4 --microbatches=8 --schedule=zb-v --virtual-stages=2, takes "
+                                       "25.0 % longer a sample"));
+  EXPECT_THAT(text, testing::HasSubstr("(7 more pairs"));
+  const json rows = json::parse(ReportJson(report_))["candidates"];
+  EXPECT_EQ(rows[1]["ranks"], 4);
+  EXPECT_EQ(rows[1]["batch"], 16);
+  EXPECT_EQ(rows[2]["refusal"], "too large; less\nis needed");
+  report_.candidates.erase(report_.candidates.begin() + 1);
+  EXPECT_THAT(ReportText(report_), testing::HasSubstr("(the first was taken)\n"));
+}
+
+TEST_F(ReportTest, OneIsOne) {
+  EXPECT_THAT(ReportText(report_), testing::HasSubstr("2 ranks x 1 stage, 1f1b, 2 microbatches"));
+  report_.shape = {1, 2, 1};
+  EXPECT_THAT(ReportText(report_), testing::HasSubstr("1 rank x 2 stages, 1f1b, 1 microbatch, batch"));
+}
+
 TEST_F(ReportTest, TraceSlicesOfAThreadNest) {
   const json trace = json::parse(ModelledTrace(module_));
   std::map<std::pair<int, int>, double> busy_until;

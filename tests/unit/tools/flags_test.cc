@@ -48,6 +48,23 @@ Outcome Parse(Targets& targets, std::vector<std::string> words) {
   return outcome;
 }
 
+TEST(FlagTable, NumberOrAuto) {
+  for (const char* word : {"--stages=8", "--stages=auto"}) {
+    int stages = 2;
+    bool is_auto = false;
+    FlagTable table("pipec", "[flags]", "cut a model");
+    table.IntOrAuto("stages", "P", &stages, &is_auto, 1, "ranks", "2");
+    char name[] = "pipec";
+    std::string argument = word;
+    char* argv[] = {name, argument.data()};
+    EXPECT_EQ(table.Parse(2, argv), std::nullopt);
+    EXPECT_EQ(is_auto, argument == "--stages=auto");
+    EXPECT_EQ(stages, is_auto ? 2 : 8);
+    EXPECT_THAT(table.Help(), HasSubstr("P|auto"));
+    EXPECT_THAT(table.BashCompletion(), HasSubstr("auto"));
+  }
+}
+
 TEST(FlagTable, ReadsBothForms) {
   Targets t;
   const Outcome outcome = Parse(t, {"a.onnx", "--stages", "8", "--schedule=gpipe", "--memory=512MiB",

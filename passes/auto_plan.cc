@@ -1,0 +1,213 @@
+#include "passes/auto_plan.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "passes/auto_order.h"
+#include "passes/chosen_schedule.h"
+#include "passes/nothing_fits.h"
+#include "passes/plan_bounds.h"
+#include "passes/plan_trials.h"
+#include "runtime/base/counted.h"
+#include "runtime/base/format_size.h"
+#include "runtime/base/least_memory.h"
+#include "runtime/base/status.h"
+
+namespace pipec {
+namespace {
+
+constexpr int kMostVirtualStages = 4;
+// What sums of seconds may be off by.
+constexpr double kRounding = 1e-9;
+
+// A number of ranks and of microbatches, and its plans.
+struct Pair {
+  int ranks = 1, microbatches = 1;
+  Placements placements;
+  double best_order = std::numeric_limits<double>::infinity();  // seconds, of the candidates' order_seconds
+  double bound_seconds = 0;                                     // AutoPlan's
+};
+
+class Finder {
+ public:
+  Finder(const CompileOptions& options, const PlanSpace& space, PlanMaker& maker)
+      : options_(options), space_(space), maker_(maker), bounds_(space, maker), trials_(maker) {}
+
+  absl::StatusOr<AutoPlan> Run() {
+    RETURN_IF_ERROR(ListPairs());
+    for (Pair& pair : pairs_) {
+      if (Admit(pair)) TryNamed(pair);
+    }
+    if (chooses_schedule() && options_.mode == Mode::kTrain) TryFound();
+    result_.candidates = trials_.Sorted();
+    if (result_.candidates.empty() || !result_.candidates[0].refusal.empty()) return Refusal();
+    const ScheduleShape& chosen = result_.candidates[0].shape;
+    for (const Pair& pair : pairs_) {
+      if (pair.ranks == chosen.ranks && pair.microbatches == chosen.microbatches)
+        result_.bound_seconds = pair.bound_seconds;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  bool chooses_schedule() const { return options_.schedule == kAutoSchedule; }
+  bool is_only_pair() const { return space_.ranks.size() * space_.microbatches.size() == 1; }
+
+  // The sooner good plans are known, the fewer others have to be compiled: first those with much work at once and few
+  // bubbles.
+  absl::Status ListPairs() {
+    std::vector<int> nearest = space_.microbatches;
+    std::stable_sort(nearest.begin(), nearest.end(), [](int a, int b) {
+      return std::abs(a - kFewestMicrobatches) < std::abs(b - kFewestMicrobatches);
+    });
+    absl::Status first;
+    int seen = 0;  // microbatches
+    for (size_t k = 0; k < nearest.size() && seen == 0; ++k) {
+      const absl::Status looked = bounds_.LookAt(nearest[k]);
+      if (looked.ok()) seen = nearest[k];
+      if (first.ok()) first = looked;
+    }
+    if (seen == 0) return first;
+    for (const int p : space_.ranks) {
+      for (const int m : space_.microbatches) pairs_.push_back({p, m});
+    }
+    const auto estimate = [&](const Pair& pair) {
+      return bounds_.SampleSeconds(pair.ranks, seen) * (1 + (pair.ranks - 1.0) / pair.microbatches);
+    };
+    std::stable_sort(pairs_.begin(), pairs_.end(),
+                     [&](const Pair& a, const Pair& b) { return estimate(a) < estimate(b); });
+    return absl::OkStatus();
+  }
+
+  bool HasTooMuchWork(const Pair& pair) const {
+    return !trials_.MayBeChosen(bounds_.SampleSeconds(pair.ranks, pair.microbatches) * (1 - kRounding));
+  }
+
+  // Whether plans of the pair are to be compiled.
+  bool Admit(const Pair& pair) {
+    absl::Status looked;
+    if (!HasTooMuchWork(pair)) looked = bounds_.LookAt(pair.microbatches);
+    if (!looked.ok()) {
+      if (refused_microbatches_.insert(pair.microbatches).second) trials_.Refuse(Simplest(pair), looked);
+      return false;
+    }
+    if (HasTooMuchWork(pair)) {
+      ++result_.passed_over;
+      return false;
+    }
+    const int64_t always = bounds_.always_bytes(), devices = bounds_.DeviceBytes(pair.ranks);
+    if (devices <= 0 || always <= devices) return true;
+    if (!refused_ranks_.insert(pair.ranks).second) return false;
+    PlanCandidate candidate = Simplest(pair);
+    if (is_only_pair()) {
+      // It does not fit either, and says so in more words.
+      trials_.Try(std::move(candidate));
+      return false;
+    }
+    // With these its activations need least.
+    candidate.shape.microbatches =
+        space_.batch > 0 ? space_.microbatches.back() : space_.microbatches.front();
+    const absl::Status refusal = absl::ResourceExhaustedError(
+        absl::StrCat("parameters with their gradients and optimizer state take ", FormatSize(always), ", ",
+                     Counted(pair.ranks, "device has ", "devices have "), FormatSize(devices)));
+    trials_.Refuse(std::move(candidate), WithLeastMemory(refusal, (always + pair.ranks - 1) / pair.ranks));
+    return false;
+  }
+
+  // The plan that stands for all of a pair.
+  PlanCandidate Simplest(const Pair& pair) const {
+    const bool infer = options_.mode == Mode::kInfer;
+    const std::string schedule = !chooses_schedule() ? options_.schedule : infer ? "infer" : "1f1b";
+    const int v = options_.virtual_stages > 0 ? options_.virtual_stages
+                                              : FindSchedule(schedule)->default_virtual_stages;
+    return {schedule, {pair.ranks, v, pair.microbatches}};
+  }
+
+  bool IsOpen(const ScheduleInfo& info) const {
+    if (!chooses_schedule()) return info.name == options_.schedule;
+    return info.forward_only == (options_.mode == Mode::kInfer) && !info.late_updates;
+  }
+
+  std::vector<int> VirtualStages(const ScheduleInfo& info) const {
+    if (options_.virtual_stages > 0) return {options_.virtual_stages};
+    if (info.forward_only || !chooses_schedule()) return {info.default_virtual_stages};
+    std::vector<int> all(kMostVirtualStages);
+    std::iota(all.begin(), all.end(), 1);
+    return all;
+  }
+
+  void TryNamed(Pair& pair) {
+    bool tried = false, passed_over = false;
+    for (const ScheduleInfo& info : AllSchedules()) {
+      if (!IsOpen(info)) continue;
+      for (const int v : VirtualStages(info)) {
+        const ScheduleShape shape{pair.ranks, v, pair.microbatches};
+        if (shape.stages() >= trials_.too_many_stages()) continue;
+        const std::tuple plan(pair.ranks, info.name, v);
+        if (const auto it = with_more_.find(plan);
+            it != with_more_.end() && !trials_.MayBeChosen(it->second)) {
+          passed_over = true;
+          continue;
+        }
+        absl::StatusOr<Schedule> schedule = info.generate(shape);
+        if (!schedule.ok()) {
+          if (not_generated_.ok()) not_generated_ = schedule.status();
+          continue;
+        }
+        tried = true;
+        if (trials_.Try({std::string(info.name), shape})) {
+          const PlanCandidate& candidate = trials_.candidates().back();
+          pair.best_order = std::min(pair.best_order, candidate.order_seconds);
+          if (space_.batch == 0) with_more_[plan] = candidate.SampleSeconds();
+        }
+        pair.placements[{v, schedule->rank_of_stage}].push_back(*std::move(schedule));
+      }
+    }
+    result_.passed_over += passed_over && !tried;
+  }
+
+  void TryFound() {
+    std::set<int> searched;
+    for (Pair& pair : pairs_) {
+      if (pair.placements.empty() || HasTooMuchWork(pair)) continue;
+      // With fewer microbatches no order is faster a sample.
+      if (space_.batch == 0 && !searched.insert(pair.ranks).second) continue;
+      pair.bound_seconds = TryFoundOrders(pair.placements, pair.best_order, maker_, trials_);
+    }
+  }
+
+  absl::Status Refusal() {
+    if (result_.candidates.empty()) return not_generated_;
+    if (is_only_pair() || trials_.lacking().empty()) return trials_.first_refusal();
+    return NothingFits(options_, space_, trials_.lacking(), maker_);
+  }
+
+  const CompileOptions& options_;
+  const PlanSpace& space_;
+  PlanMaker& maker_;
+  PlanBounds bounds_;
+  PlanTrials trials_;
+  std::vector<Pair>
+      pairs_;  // the most promising first; of those with equal ranks the one with more microbatches
+  AutoPlan result_;
+  absl::Status not_generated_;  // the first of the schedules that cannot have such a shape
+  std::set<int> refused_ranks_, refused_microbatches_;
+  // Where the batch grows with the microbatches, by ranks, schedule and stages a rank: seconds a sample of the plan with
+  // the fewest microbatches that were tried yet.
+  std::map<std::tuple<int, absl::string_view, int>, double> with_more_;
+};
+
+}  // namespace
+
+absl::StatusOr<AutoPlan> FindAutoPlan(const CompileOptions& options, const PlanSpace& space,
+                                      PlanMaker& maker) {
+  return Finder(options, space, maker).Run();
+}
+
+}  // namespace pipec
