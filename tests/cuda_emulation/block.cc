@@ -17,19 +17,19 @@ std::string Triple(uint3 v) {
 
 std::string Name(Place place) { return std::string(place.file) + ":" + std::to_string(place.line); }
 
-}  // namespace
-
-KernelThread& ThreadNumber(uint32_t number) {
+std::vector<std::unique_ptr<KernelThread>>& Threads() {
   static thread_local std::vector<std::unique_ptr<KernelThread>> threads;
-  while (threads.size() <= number) threads.push_back(std::make_unique<KernelThread>());
-  return *threads[number];
+  return threads;
 }
+
+}  // namespace
 
 Block::Block(const Launch& launch, uint3 index, const Operation& operation, Random& random)
     : launch_(launch),
       index_(index),
       operation_(operation),
       random_(random),
+      threads_(Threads()),
       run_(OperationTable::Get().NewBlock()) {
   number_ = index.x + launch.grid.x * (index.y + launch.grid.y * index.z);
 }
@@ -45,8 +45,9 @@ void Block::Main(void* thread) {
 
 std::optional<Failure> Block::Run() {
   live_ = size();
+  while (threads_.size() < size()) threads_.push_back(std::make_unique<KernelThread>());
   for (uint32_t number = 0; number < size(); ++number) {
-    KernelThread& thread = ThreadNumber(number);
+    KernelThread& thread = Thread(number);
     thread.block = this;
     thread.number = number;
     thread.index = {number % launch_.block.x, number / launch_.block.x % launch_.block.y,
@@ -99,16 +100,16 @@ int Block::Barrier(KernelThread& self, Place place, bool vote) {
 void Block::ReleaseBarrier(KernelThread& last) {
   uint32_t latest = 0;
   for (uint32_t number = 0; number < size(); ++number) {
-    const KernelThread& thread = ThreadNumber(number);
+    const KernelThread& thread = Thread(number);
     latest = std::max(latest, thread.time);
-    if (thread.barrier.line != ThreadNumber(0).barrier.line) {
+    if (thread.barrier.line != Thread(0).barrier.line) {
       Fail(last, cudaErrorLaunchFailure,
            "divergent barrier: threads meet at different __syncthreads: " + DescribeWaiting());
     }
   }
   barrier_time_ = latest + 1;
   for (uint32_t number = 0; number < size(); ++number) {
-    KernelThread& thread = ThreadNumber(number);
+    KernelThread& thread = Thread(number);
     thread.time = barrier_time_;
     thread.known.fill(latest);
     Release(thread);
@@ -123,7 +124,7 @@ std::string Block::DescribeWaiting() const {
   std::vector<std::string> seen;
   std::string text;
   for (uint32_t number = 0; number < size(); ++number) {
-    const KernelThread& thread = ThreadNumber(number);
+    const KernelThread& thread = Thread(number);
     std::string what;
     switch (thread.state) {
       case KernelThread::State::kReady:

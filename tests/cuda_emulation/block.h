@@ -101,15 +101,20 @@ class Block {
   [[noreturn]] void Fail(KernelThread& self, cudaError_t error, const std::string& what);
 
  private:
+  // A warp's threads that take part in an operation; null for the other lanes.
+  using Lanes = std::array<KernelThread*, kWarpSize>;
+
   class InLaunch;
   class InBlock;
 
   static void Main(void* thread);
+  KernelThread& Thread(uint32_t number) const { return *threads_[number]; }
   uint32_t size() const { return launch_.block.x * launch_.block.y * launch_.block.z; }
   void Release(KernelThread& thread);
   void ReleaseBarrier(KernelThread& last);
   void TryReleaseWarp(KernelThread& last);
-  void ReleaseWarp(KernelThread& last, const std::vector<KernelThread*>& lanes);
+  void ShuffleLanes(KernelThread& last, const Lanes& lanes);
+  void OrderLanes(const Lanes& lanes);
   void CheckGlobal(KernelThread& self, uintptr_t address, size_t bytes, Access access);
   void CheckShared(KernelThread& self, uintptr_t address, size_t bytes, Access access);
   std::string ThreadName(const KernelThread& thread) const;
@@ -119,19 +124,19 @@ class Block {
   const uint3 index_;
   const Operation& operation_;
   Random& random_;
+  std::vector<std::unique_ptr<KernelThread>>&
+      threads_;      // kept from block to block, and often more than this one has
   uint32_t number_;  // of this block in its launch
   uint32_t run_;     // of this block, for shared memory
   std::vector<KernelThread*> ready_;
   uint32_t live_ = 0;
   uint32_t at_barrier_ = 0;
+  std::array<int, kWarpSize> at_warp_{};  // of each warp, how many threads wait in warp operations
   uint32_t barrier_time_ = 1;
   int votes_ = 0;
   int barrier_votes_ = 0;
   Allocation* memory_ = nullptr;  // the last that was touched
   std::optional<Failure> failure_;
 };
-
-// Threads of the calling host thread's blocks.
-KernelThread& ThreadNumber(uint32_t number);
 
 }  // namespace cuda_emulation

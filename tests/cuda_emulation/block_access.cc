@@ -95,35 +95,24 @@ void Block::CheckGlobal(KernelThread& self, uintptr_t address, size_t bytes, Acc
          Describe(access, bytes, address) + ", memory of device " + std::to_string(memory_->device()) +
              ", to which device " + std::to_string(operation_.device) + " has no peer access");
   }
-  if (operation_.operands) {
-    bool inside = false;
-    for (const OperandRange& operand : *operation_.operands) {
-      const auto begin = reinterpret_cast<uintptr_t>(operand.begin);
-      inside |= address >= begin && address + bytes <= begin + operand.bytes &&
-                (operand.writable || access == Access::kRead);
-    }
-    if (!inside)
-      Fail(self, cudaErrorIllegalAddress,
-           Describe(access, bytes, address) + ", outside the kernel's operands");
+  if (!operation_.MayTouch(reinterpret_cast<const void*>(address), bytes, access != Access::kRead)) {
+    Fail(self, cudaErrorIllegalAddress, Describe(access, bytes, address) + ", outside the kernel's operands");
   }
   const InLaunch accessor(*this, self);
-  for (size_t i = 0; i < bytes; ++i) {
-    const Conflict conflict = Touch(memory_->CellAt(address + i), access, accessor);
-    if (conflict.earlier.run == 0) continue;
-    std::string other;
-    if (conflict.earlier.run == operation_.run) {
-      const uint32_t block = conflict.earlier.thread / size();
-      other = block == number_
-                  ? "thread " + ThreadName(ThreadNumber(conflict.earlier.thread % size())) + " of its block"
-                  : "block " + std::to_string(block);
-    } else {
-      other = OperationTable::Get().At(conflict.earlier.run).name;
-    }
-    Fail(self, cudaErrorLaunchFailure,
-         "race: " + Describe(access, bytes, address) + " of " + memory_->Describe() + " (byte " +
-             std::to_string(address - reinterpret_cast<uintptr_t>(memory_->begin())) + "), which " + other +
-             (conflict.wrote ? " writes" : " reads") + " with nothing to order the two");
+  const Conflict conflict = Touch(&memory_->CellAt(address), bytes, access, accessor);
+  if (conflict.earlier.run == 0) return;
+  std::string other = OperationTable::Get().At(conflict.earlier.run).name;
+  if (conflict.earlier.run == operation_.run) {
+    const uint32_t block = conflict.earlier.thread / size();
+    other = block == number_
+                ? "thread " + ThreadName(Thread(conflict.earlier.thread % size())) + " of its block"
+                : "block " + std::to_string(block);
   }
+  const size_t byte = address + conflict.at - reinterpret_cast<uintptr_t>(memory_->begin());
+  Fail(self, cudaErrorLaunchFailure,
+       "race: " + Describe(access, bytes, address) + " of " + memory_->Describe() + ", byte " +
+           std::to_string(byte) + " of which " + other + (conflict.wrote ? " writes" : " reads") +
+           " with nothing to order the two");
 }
 
 void Block::CheckShared(KernelThread& self, uintptr_t address, size_t bytes, Access access) {
@@ -140,22 +129,24 @@ void Block::CheckShared(KernelThread& self, uintptr_t address, size_t bytes, Acc
   static thread_local const Extent shared = SharedMemory();
   Cell* cells = SharedCells(shared) + (address - shared.begin);
   const InBlock accessor(*this, self);
+  const auto in_array = [&](size_t at) {
+    return ", byte " + std::to_string(address + at - array.begin) + " of shared array " +
+           SharedArrayName(array.begin);
+  };
   for (size_t i = 0; i < bytes; ++i) {
-    if (access != Access::kWrite && cells[i].write.run != run_) {
+    if (cells[i].write.run == run_) continue;
+    if (access != Access::kWrite) {
       Fail(self, cudaErrorLaunchFailure,
-           Describe(access, bytes, address) + ", byte " + std::to_string(address - array.begin) +
-               " of shared array " + SharedArrayName(array.begin) +
-               ", which no thread of its block has written");
+           Describe(access, bytes, address) + in_array(i) + ", which no thread of its block has written");
     }
-    if (cells[i].write.run != run_) cells[i] = Cell{};
-    const Conflict conflict = Touch(cells[i], access, accessor);
-    if (conflict.earlier.run == 0) continue;
-    Fail(self, cudaErrorLaunchFailure,
-         "race: " + Describe(access, bytes, address) + ", byte " + std::to_string(address - array.begin) +
-             " of shared array " + SharedArrayName(array.begin) + ", which thread " +
-             ThreadName(ThreadNumber(conflict.earlier.thread)) + (conflict.wrote ? " writes" : " reads") +
-             " with nothing to order the two");
+    cells[i] = Cell{};
   }
+  const Conflict conflict = Touch(cells, bytes, access, accessor);
+  if (conflict.earlier.run == 0) return;
+  Fail(self, cudaErrorLaunchFailure,
+       "race: " + Describe(access, bytes, address) + in_array(conflict.at) + ", which thread " +
+           ThreadName(Thread(conflict.earlier.thread)) + (conflict.wrote ? " writes" : " reads") +
+           " with nothing to order the two");
 }
 
 }  // namespace cuda_emulation

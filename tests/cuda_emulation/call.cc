@@ -22,14 +22,19 @@ bool& InHostFunction() {
   return inside;
 }
 
-std::optional<cudaError_t> BeginCall(Machine& machine, const char* name) {
+std::optional<cudaError_t> CountCall(Machine& machine, const char* name) {
   if (++machine.calls == machine.fail_at) {
     machine.reports.push_back(std::string(name) + ": the injected error, at call " +
                               std::to_string(machine.calls));
     return machine.fail_with;
   }
-  if (auto broken = machine.broken.find(CurrentDevice()); broken != machine.broken.end())
-    return broken->second;
+  return std::nullopt;
+}
+
+std::optional<cudaError_t> BeginCall(Machine& machine, const char* name) {
+  if (const std::optional<cudaError_t> error = CountCall(machine, name)) return error;
+  auto broken = machine.broken.find(CurrentDevice());
+  if (broken != machine.broken.end()) return broken->second;
   return std::nullopt;
 }
 

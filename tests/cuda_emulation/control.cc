@@ -32,6 +32,12 @@ void SetDevices(int count, size_t bytes_each) {
   std::lock_guard<std::mutex> lock(Machine::Get().lock);
   Machine::Get().devices = count;
   Machine::Get().device_bytes = bytes_each;
+  Machine::Get().peers.clear();
+}
+
+void SetPatience(std::chrono::milliseconds patience) {
+  std::lock_guard<std::mutex> lock(Machine::Get().lock);
+  Machine::Get().scheduler.patience = patience;
 }
 
 LiveObjects CountLiveObjects() {

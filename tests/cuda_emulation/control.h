@@ -3,6 +3,7 @@
 
 #include <driver_types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -25,8 +26,11 @@ int64_t CallCount();
 // What was refused or found wrong since the last time, in order.
 std::vector<std::string> TakeReports();
 
-// Devices 0 ... count-1, each with this much memory.
+// Devices 0 ... count-1, each with this much memory, none with access to another's.
 void SetDevices(int count, size_t bytes_each = size_t{16} << 30);
+
+// How long a call that waits lets other host threads enqueue what it waits for, before it gives up with cudaErrorLaunchTimeout.
+void SetPatience(std::chrono::milliseconds patience);
 
 struct LiveObjects {
   size_t allocations, streams, events, graphs, graph_execs;

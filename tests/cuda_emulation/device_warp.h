@@ -48,6 +48,7 @@ inline void __syncwarp(unsigned mask = 0xffffffff, CUDA_EMULATION_PLACE) {
 // Order of memory between threads comes from barriers here; fences add none.
 inline void __threadfence_block() {}
 inline void __threadfence() {}
+inline void __threadfence_system() {}
 
 inline unsigned __ballot_sync(unsigned mask, int vote, CUDA_EMULATION_PLACE) {
   return cuda_emulation::VoteInWarp(mask, vote != 0, file, line);

@@ -19,14 +19,14 @@ cudaError_t CheckDevice(Machine& machine, int device) {
 }  // namespace
 
 extern "C" cudaError_t cudaGetDeviceCount(int* count) {
-  return Call("cudaGetDeviceCount", [&](Machine& machine, auto&) {
+  return DeviceCall("cudaGetDeviceCount", [&](Machine& machine) {
     *count = machine.devices;
     return machine.devices == 0 ? cudaErrorNoDevice : cudaSuccess;
   });
 }
 
 extern "C" cudaError_t cudaSetDevice(int device) {
-  return Call("cudaSetDevice", [&](Machine& machine, auto&) {
+  return DeviceCall("cudaSetDevice", [&](Machine& machine) {
     if (const cudaError_t error = CheckDevice(machine, device); error != cudaSuccess) return error;
     CurrentDevice() = device;
     return cudaSuccess;
@@ -34,7 +34,7 @@ extern "C" cudaError_t cudaSetDevice(int device) {
 }
 
 extern "C" cudaError_t cudaGetDevice(int* device) {
-  return Call("cudaGetDevice", [&](Machine&, auto&) {
+  return DeviceCall("cudaGetDevice", [&](Machine&) {
     *device = CurrentDevice();
     return cudaSuccess;
   });
@@ -43,7 +43,7 @@ extern "C" cudaError_t cudaGetDevice(int* device) {
 // Limits are those of compute capability 9.0 (CUDA programming guide); it has few multiprocessors, so that tests of grids
 // that are larger than the device stay small.
 extern "C" cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  return Call("cudaGetDeviceProperties", [&](Machine& machine, auto&) {
+  return DeviceCall("cudaGetDeviceProperties", [&](Machine& machine) {
     if (const cudaError_t error = CheckDevice(machine, device); error != cudaSuccess) return error;
     *properties = {};
     std::strcpy(properties->name, "emulated GPU");

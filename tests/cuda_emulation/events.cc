@@ -84,9 +84,9 @@ extern "C" cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
 }
 
 extern "C" cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return EventCall("cudaEventQuery", event, [&](Machine& machine, auto&) {
+  return EventCall("cudaEventQuery", event, [&](Machine& machine, auto& lock) {
     if (const auto refused = RefuseAsking(machine, *event, "cudaEventQuery")) return *refused;
-    return Ask(machine, event->recorded, event->device);
+    return Ask(machine, event->recorded, event->device, lock);
   });
 }
 

@@ -27,6 +27,7 @@ class Fiber {
   struct Switch;
 
   std::byte* stack_;
+  size_t unused_;  // bytes at the top of the stack
   void* context_ = nullptr;
   void* caller_ = nullptr;
   void (*entry_)(void*) = nullptr;

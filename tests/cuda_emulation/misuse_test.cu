@@ -149,7 +149,7 @@ TEST_F(Misuse, DevicesKeepApart) {
   ASSERT_TRUE(pipec::Launch(AddOne, 1, 1, first, y.data()).ok());  // the other way it may not
   EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
   EXPECT_THAT(TakeReports().back(), HasSubstr("no peer access"));
-  EXPECT_EQ(cudaSetDevice(1), cudaErrorIllegalAddress);  // as long as the broken device is current
+  EXPECT_EQ(cudaMemset(x.data(), 0, 4), cudaErrorIllegalAddress);
   SetSeed(0);
   cudaEventDestroy(event);
   cudaStreamDestroy(first);
@@ -158,15 +158,21 @@ TEST_F(Misuse, DevicesKeepApart) {
 
 // A kernel's fault breaks its own device alone.
 TEST_F(Misuse, TheOtherDeviceGoesOn) {
-  SetDevices(2);
-  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
-  DeviceArray<int> y({5});
-  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
-  ASSERT_TRUE(pipec::Launch(AddOne, 1, 1, nullptr, y.data()).ok());
-  std::vector<int> result;
-  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
-  ASSERT_TRUE(pipec::Launch(AddOne, 1, 1, nullptr, y.data()).ok());
-  EXPECT_EQ(y.Read(), std::vector<int>{6});
+  for (int seed = 0; seed < 20; ++seed) {
+    SetSeed(seed);
+    SetDevices(2);
+    ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+    DeviceArray<int> y({5});
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+    ASSERT_TRUE(pipec::Launch(AddOne, 1, 1, nullptr, static_cast<int*>(nullptr)).ok());
+    ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+    ASSERT_TRUE(pipec::Launch(AddOne, 1, 1, nullptr, y.data()).ok());
+    EXPECT_EQ(y.Read(), std::vector<int>{6});
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+    ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+    EXPECT_THAT(TakeReports(), testing::ElementsAre(HasSubstr("AddOne")));
+  }
 }
 
 }  // namespace

@@ -20,6 +20,15 @@ bool Operation::After(uint32_t other) const {
   return clock.Has(entry.chain, entry.position);
 }
 
+bool Operation::MayTouch(const void* begin, size_t bytes, bool write) const {
+  if (!operands) return true;
+  const auto address = reinterpret_cast<uintptr_t>(begin);
+  return std::any_of(operands->begin(), operands->end(), [&](const OperandRange& operand) {
+    const auto first = reinterpret_cast<uintptr_t>(operand.begin);
+    return address >= first && address + bytes <= first + operand.bytes && (operand.writable || !write);
+  });
+}
+
 OperationTable& OperationTable::Get() {
   static OperationTable table;
   return table;

@@ -19,7 +19,7 @@ class Operation;
 // What an operation does when it runs; a fault ends the device's work.
 using Work = std::function<std::optional<Failure>(const Operation&)>;
 
-// A range that kernels may touch, where a test allows only some (control.h).
+// A range that kernels and libraries may touch, where a test allows only some (control.h).
 struct OperandRange {
   const void* begin;
   size_t bytes;
@@ -55,6 +55,8 @@ class Operation {
   int waits_for = 0;
   std::vector<std::shared_ptr<Operation>> next;
 
+  // Whether kernels may touch these bytes: false if the test named its operands and this is in none of them.
+  bool MayTouch(const void* begin, size_t bytes, bool write) const;
   // Whether the operation with this number has happened before this one starts, whatever order the scheduler takes.
   bool After(uint32_t other) const;
 };

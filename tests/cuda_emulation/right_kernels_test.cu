@@ -110,15 +110,18 @@ TEST(RightKernels, Scan) {
 
 __global__ void Histogram(const int* in, int* bins, int* largest, unsigned* seen, int count) {
   __shared__ int own[8];
+  __shared__ int any;
+  if (threadIdx.x == 0) any = 0;
   if (threadIdx.x < 8) own[threadIdx.x] = 0;
   __syncthreads();
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
     atomicAdd(&own[in[i] % 8], 1);
     atomicMax(largest, in[i]);
-    atomicOr(seen, 1u << in[i] % 8);
+    atomicOr(&any, 1 << in[i] % 8);
   }
   __syncthreads();
   if (threadIdx.x < 8) atomicAdd(&bins[threadIdx.x], own[threadIdx.x]);
+  if (threadIdx.x == 0) atomicOr(seen, any);
 }
 
 TEST(RightKernels, Atomics) {

@@ -2,17 +2,9 @@
 
 #include <cuda_runtime_api.h>
 
-#include <chrono>
-
 #include "tests/cuda_emulation/machine.h"
 
 namespace cuda_emulation {
-namespace {
-
-constexpr std::chrono::seconds kPatience(20);
-
-}  // namespace
-
 std::shared_ptr<Operation> Scheduler::Enqueue(CUstream_st& stream, std::string name, Work work,
                                               std::function<bool()> may_run,
                                               std::shared_ptr<const std::vector<OperandRange>> operands,
@@ -94,7 +86,7 @@ bool Scheduler::RunOne() {
 bool Scheduler::RunUntil(const std::shared_ptr<Operation>& operation, std::unique_lock<std::mutex>& lock) {
   while (operation && !operation->done) {
     if (RunOne()) continue;
-    if (machine_.enqueued.wait_for(lock, kPatience) == std::cv_status::timeout && !operation->done &&
+    if (machine_.enqueued.wait_for(lock, patience) == std::cv_status::timeout && !operation->done &&
         !RunOne()) {
       machine_.reports.push_back("waiting for " + operation->name +
                                  " would never end: nothing that is enqueued can run");
@@ -104,9 +96,11 @@ bool Scheduler::RunUntil(const std::shared_ptr<Operation>& operation, std::uniqu
   return true;
 }
 
-void Scheduler::RunSome() {
-  for (size_t count = 1 + machine_.random.Below(32); count > 0 && RunOne(); --count) {
+bool Scheduler::RunSome() {
+  if (!RunOne()) return false;
+  for (size_t more = machine_.random.Below(32); more > 0 && RunOne(); --more) {
   }
+  return true;
 }
 
 bool Scheduler::Idle(int device) const {

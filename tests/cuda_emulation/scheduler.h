@@ -2,6 +2,7 @@
 // any operation that order allows, one at a time, until what it waits for is done.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -29,16 +30,18 @@ class Scheduler {
   void Add(const std::shared_ptr<Operation>& operation, const std::vector<std::shared_ptr<Operation>>& after);
 
   // Runs operations until this one is done. The lock is released while another host thread must enqueue something first;
-  // false if none does for kPatience.
+  // false if none does for `patience`.
   bool RunUntil(const std::shared_ptr<Operation>& operation, std::unique_lock<std::mutex>& lock);
-  // Runs a few operations, as if some time had passed.
-  void RunSome();
+  // Runs a few operations, as if some time had passed; false if there is none that can run.
+  bool RunSome();
 
   // The host has waited for this operation: all that is enqueued from now on comes after it.
   void HostWaitedFor(const Operation& operation) { host_.Join(operation.clock); }
   // Whether nothing enqueued will still run on the device.
   bool Idle(int device) const;
   void StartAfresh();
+
+  std::chrono::milliseconds patience{20000};
 
  private:
   bool RunOne();

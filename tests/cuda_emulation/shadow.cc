@@ -1,5 +1,7 @@
 #include "tests/cuda_emulation/shadow.h"
 
+#include <cstring>
+
 namespace cuda_emulation {
 namespace {
 
@@ -25,9 +27,7 @@ void NoteRead(Cell& cell, const Accessor& accessor) {
     cell.read[1] = now;
 }
 
-}  // namespace
-
-Conflict Touch(Cell& cell, Access access, const Accessor& accessor) {
+Conflict TouchOne(Cell& cell, Access access, const Accessor& accessor) {
   const auto conflicts = [&](const Moment& earlier) { return earlier.run != 0 && !accessor.After(earlier); };
   if (conflicts(cell.write) && !(access == Access::kAtomic && cell.atomic)) return {cell.write, true};
   if (access == Access::kRead) {
@@ -38,6 +38,25 @@ Conflict Touch(Cell& cell, Access access, const Accessor& accessor) {
     if (conflicts(reader)) return {reader, false};
   }
   cell = {accessor.now, {}, access == Access::kAtomic};
+  return {};
+}
+
+}  // namespace
+
+Conflict Touch(Cell* cells, size_t count, Access access, const Accessor& accessor) {
+  Cell past;
+  for (size_t i = 0; i < count; ++i) {
+    // Neighbours mostly have one past, and so one present.
+    if (i > 0 && std::memcmp(&cells[i], &past, sizeof(Cell)) == 0) {
+      cells[i] = cells[i - 1];
+      continue;
+    }
+    past = cells[i];
+    Conflict conflict = TouchOne(cells[i], access, accessor);
+    if (conflict.earlier.run == 0) continue;
+    conflict.at = i;
+    return conflict;
+  }
   return {};
 }
 

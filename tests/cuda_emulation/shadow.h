@@ -6,6 +6,7 @@
 // between operations, never between blocks. A race is thereby seen whatever order the threads really ran in.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace cuda_emulation {
@@ -22,7 +23,7 @@ struct Moment {
 struct Cell {
   Moment write;
   Moment read[2];
-  bool atomic;  // the last write
+  uint32_t atomic;  // whether the last write was
 };
 
 // Who accesses now, and what has happened before that.
@@ -40,9 +41,10 @@ class Accessor {
 struct Conflict {
   Moment earlier;  // earlier.run == 0: there is none
   bool wrote = false;
+  size_t at = 0;  // which of the cells
 };
 
-// Checks the access and notes it.
-Conflict Touch(Cell& cell, Access access, const Accessor& accessor);
+// Checks an access to neighbouring bytes and notes it.
+Conflict Touch(Cell* cells, size_t count, Access access, const Accessor& accessor);
 
 }  // namespace cuda_emulation

@@ -71,9 +71,9 @@ extern "C" cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 }
 
 extern "C" cudaError_t cudaStreamQuery(cudaStream_t handle) {
-  return StreamCall("cudaStreamQuery", handle, [&](Machine& machine, CUstream_st& stream, auto&) {
+  return StreamCall("cudaStreamQuery", handle, [&](Machine& machine, CUstream_st& stream, auto& lock) {
     if (const auto refused = RefuseAsking(machine, stream, "cudaStreamQuery")) return *refused;
-    return Ask(machine, stream.last, stream.device);
+    return Ask(machine, stream.last, stream.device, lock);
   });
 }
 

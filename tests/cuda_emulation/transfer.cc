@@ -37,16 +37,13 @@ std::optional<Failure> CheckCopy(const Operation& operation, const void* begin, 
                                                            : ", " + machine.memory.DescribeNear(address))};
   }
   const InOperation accessor(operation);
-  for (size_t i = 0; i < bytes; ++i) {
-    const Conflict conflict = Touch(memory->CellAt(address + i), access, accessor);
-    if (conflict.earlier.run == 0) continue;
-    return Failure{cudaErrorLaunchFailure,
-                   "race: " + what + " of " + memory->Describe() + ", byte " +
-                       std::to_string(address + i - reinterpret_cast<uintptr_t>(memory->begin())) +
-                       " of which " + OperationTable::Get().At(conflict.earlier.run).name +
-                       (conflict.wrote ? " writes" : " reads") + " with nothing to order the two"};
-  }
-  return std::nullopt;
+  const Conflict conflict = Touch(&memory->CellAt(address), bytes, access, accessor);
+  if (conflict.earlier.run == 0) return std::nullopt;
+  const size_t byte = address + conflict.at - reinterpret_cast<uintptr_t>(memory->begin());
+  return Failure{cudaErrorLaunchFailure,
+                 "race: " + what + " of " + memory->Describe() + ", byte " + std::to_string(byte) +
+                     " of which " + OperationTable::Get().At(conflict.earlier.run).name +
+                     (conflict.wrote ? " writes" : " reads") + " with nothing to order the two"};
 }
 
 std::optional<Failure> CheckRange(const Operation& operation, const void* begin, size_t bytes,
@@ -57,6 +54,9 @@ std::optional<Failure> CheckRange(const Operation& operation, const void* begin,
     return Failure{cudaErrorIllegalAddress, Describe(bytes, access) + " of device " +
                                                 std::to_string(memory->device()) + ", to which device " +
                                                 std::to_string(operation.device) + " has no peer access"};
+  }
+  if (bytes > 0 && !operation.MayTouch(begin, bytes, access != Access::kRead)) {
+    return Failure{cudaErrorIllegalAddress, Describe(bytes, access) + " outside its operands"};
   }
   return CheckCopy(operation, begin, bytes, access);
 }

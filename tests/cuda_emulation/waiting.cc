@@ -1,7 +1,11 @@
 #include "tests/cuda_emulation/waiting.h"
 
+#include <chrono>
+
 namespace cuda_emulation {
 namespace {
+
+constexpr std::chrono::milliseconds kMoment(1);
 
 cudaError_t StateOf(const Machine& machine, int device) {
   auto broken = machine.broken.find(device);
@@ -19,9 +23,10 @@ cudaError_t WaitFor(Machine& machine, const std::shared_ptr<Operation>& operatio
   return StateOf(machine, held->device);
 }
 
-cudaError_t Ask(Machine& machine, const std::shared_ptr<Operation>& operation, int device) {
+cudaError_t Ask(Machine& machine, const std::shared_ptr<Operation>& operation, int device,
+                std::unique_lock<std::mutex>& lock) {
   if (!operation) return cudaSuccess;
-  machine.scheduler.RunSome();
+  if (!machine.scheduler.RunSome() && !operation->done) machine.enqueued.wait_for(lock, kMoment);
   if (!operation->done) return cudaErrorNotReady;
   machine.scheduler.HostWaitedFor(*operation);
   return StateOf(machine, device);

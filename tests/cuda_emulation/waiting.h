@@ -13,7 +13,8 @@ namespace cuda_emulation {
 // The error of the operation's device, if its work ended with a fault. A null operation is done.
 cudaError_t WaitFor(Machine& machine, const std::shared_ptr<Operation>& operation,
                     std::unique_lock<std::mutex>& lock);
-// cudaErrorNotReady while it is not done.
-cudaError_t Ask(Machine& machine, const std::shared_ptr<Operation>& operation, int device);
+// cudaErrorNotReady while it is not done. Where nothing can run, other host threads get a moment to enqueue something.
+cudaError_t Ask(Machine& machine, const std::shared_ptr<Operation>& operation, int device,
+                std::unique_lock<std::mutex>& lock);
 
 }  // namespace cuda_emulation

@@ -280,6 +280,29 @@ TEST(WrongKernels, HostMemory) {
               32, host.data());
 }
 
+// Copies of a known size are accesses as well, whatever they are written as.
+struct Eight {
+  float values[8];
+};
+__global__ void StructPastTheEnd(float* x) {
+  const Eight copy = *reinterpret_cast<const Eight*>(x + threadIdx.x);
+  x[0] = copy.values[7];
+}
+TEST(WrongKernels, StructAcrossTheEnd) {
+  ExpectFault(cudaErrorIllegalAddress, {"StructPastTheEnd", "reads 32 bytes", "across the end"}, 1, 1,
+              StructPastTheEnd, 7);
+}
+
+__global__ void MemcpyPastTheEnd(float* x, int count) {
+  float value;
+  memcpy(&value, x + count, sizeof(float));
+  x[0] = value;
+}
+TEST(WrongKernels, MemcpyPastTheEnd) {
+  ExpectFault(cudaErrorIllegalAddress, {"MemcpyPastTheEnd", "reads 4 bytes", "past the end"}, 1, 1,
+              MemcpyPastTheEnd, 7, 7);
+}
+
 // A step into the neighbouring buffer of one allocation is found where the test says what the operands are.
 __global__ void Fill(float* x, int count) {
   if (threadIdx.x < count) x[threadIdx.x] = 1;
