@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/format_size.h"
 
 namespace pipec {
@@ -41,14 +42,13 @@ std::string CandidatesText(const Report& report) {
   out += "(the first was taken";
   if (const CandidateRow* second = RunnerUp(report)) {
     absl::StrAppendFormat(&out, "; the second, %s, takes %.1f %% longer a sample", FlagsOf(*second),
-                          100 * (second->sample_seconds() / chosen.sample_seconds() - 1));
+                          100 * std::max(0.0, second->sample_seconds() / chosen.sample_seconds() - 1));
   }
   out += ")\n";
   if (report.candidates_passed_over > 0) {
-    absl::StrAppend(&out, "(", report.candidates_passed_over,
-                    " more pairs of ranks and microbatches cannot be faster than the second, by their work "
-                    "alone or because "
-                    "they are the same with fewer microbatches: not compiled)\n");
+    absl::StrAppend(&out, "(", Counted(report.candidates_passed_over, "more pair", "more pairs"),
+                    " of ranks and microbatches cannot be faster than the second, by their work alone or as the same plan "
+                    "with fewer microbatches: not compiled)\n");
   }
   if (report.candidates_bound_seconds > 0) {
     absl::StrAppendFormat(&out,

@@ -6,7 +6,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import Case, Weights, main, model_text
+from pipec_testing import ROOT, Case, Weights, main, model_text
 
 DEVICE = ["--device=h200", "--optimizer=sgd"]
 RANKS = range(1, 9)  # of one host
@@ -76,6 +76,19 @@ class AutoPlan(Case):
         report = json.loads(self.run_tool("pipec", self.model, "--device=h200", *flags, "--stages=auto", "--microbatches=auto", "--dry-run",
                                           "--json").stdout)
         self.assertEqual(report["step_time_s"], min(r["step_time_s"] for r in reports.values()))
+
+    def test_unequal_devices(self):
+        # The first devices are the fast ones: with the last of them no plan is fastest.
+        cluster = f"--cluster={ROOT / 'samples/clusters/mixed-8.json'}"
+        self.run_tool("make-model", "mlp", "--layers=12", "--inputs=2048", "--hidden=2048", "--classes=8", "--batch=symbolic", "--no-weights",
+                      "-o", self.model)
+        flags = [cluster, "--optimizer=sgd", "--batch=1024", "--microbatches=8", "--dry-run", "--json"]
+        reports = [json.loads(self.run_tool("pipec", self.model, f"--stages={p}", *flags).stdout) for p in RANKS]
+        report = json.loads(self.run_tool("pipec", self.model, "--stages=auto", *flags).stdout)
+        first, second = sorted(r["step_time_s"] for r in reports)[:2]
+        self.assertEqual([row["step_time_s"] for row in report["candidates"][:2]], [first, second])
+        self.assertLess(report["ranks"], 8)
+        self.assertIn("mixed-8.json", report["notes"][0])
 
     def test_memory_changes_the_choice(self):
         flags = ["--stages=auto", "--microbatches=auto", "--batch=64", "--recompute=none"]

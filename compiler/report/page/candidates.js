@@ -13,7 +13,7 @@ function candidatesSection(report) {
             formatBytes(row.peak_bytes)];
   });
   const runnerUp = second && !second.refusal ?
-      `; the runner-up takes ${formatPercent(ofSample(second) / ofSample(chosen) - 1)} longer a sample` : '';
+      `; the runner-up takes ${formatPercent(Math.max(0, ofSample(second) / ofSample(chosen) - 1))} longer a sample` : '';
   const others = passedOver > 0 ? ` ${plural(passedOver, 'more pair')} of ranks and microbatches cannot be faster than the ` +
       'runner-up and were not compiled.' : '';
   const gap = bound > 0 ? ` The last F, I or W of the first ends at ${formatTime(chosen.order_s * 1e9)}, ` +

@@ -140,6 +140,9 @@ TEST_F(ReportTest, PlansThatItWasChosenFrom) {
   EXPECT_EQ(rows[1]["ranks"], 4);
   EXPECT_EQ(rows[1]["batch"], 16);
   EXPECT_EQ(rows[2]["refusal"], "too large; less\nis needed");
+  // Equal but for rounding.
+  report_.candidates[1].step_seconds = 8 - 1e-12;
+  EXPECT_THAT(ReportText(report_), testing::HasSubstr(" takes 0.0 % longer a sample"));
   report_.candidates.erase(report_.candidates.begin() + 1);
   EXPECT_THAT(ReportText(report_), testing::HasSubstr("(the first was taken)\n"));
 }
