@@ -26,12 +26,12 @@ class Cutter {
     std::iota(order_.begin(), order_.end(), 0);
     std::stable_sort(order_.begin(), order_.end(),
                      [&](int a, int b) { return stage_of[runs_.begin[a]] < stage_of[runs_.begin[b]]; });
-    for (const std::vector<StageTimes>& times : items.times_on) {
+    for (size_t kind = 0; kind < items.times_on.size(); ++kind) {
       std::vector<double>& sums = before_.emplace_back(1, 0);
       for (const int run : order_) {
         double seconds = 0;
         for (int i = runs_.begin[run]; i < runs_.begin[run + 1]; ++i)
-          seconds += times[i].f + times[i].i + times[i].w;
+          seconds += items.SecondsOn(kind, i);
         sums.push_back(sums.back() + seconds);
       }
     }

@@ -15,25 +15,6 @@ std::vector<int64_t> MemoryLimits(const Cluster& cluster) {
   return limits;
 }
 
-absl::Status CheckCutMemory(const PartitionProblem& problem, KeptFrom from, const std::vector<int>& stage_of,
-                            const Schedule& schedule) {
-  ScheduleMemory memory{std::vector<KeptBytes>(problem.stages), std::vector<int64_t>(schedule.shape.ranks, 0),
-                        std::vector<int64_t>(schedule.shape.ranks, problem.memory_limit)};
-  for (size_t r = 0; r < problem.memory_limits.size(); ++r)
-    memory.limits[r] = std::min(memory.limits[r], problem.memory_limits[r]);
-  for (size_t i = 0; i < problem.items.size(); ++i) {
-    KeptBytes& kept = memory.stages[stage_of[i]];
-    (from == KeptFrom::kForward ? kept.until_weight : kept.between) += problem.items[i].activation_bytes;
-    memory.always[schedule.rank_of_stage[stage_of[i]]] += problem.items[i].parameter_bytes;
-  }
-  for (const PartitionShared& shared : problem.shared) {
-    std::set<int> owners;
-    for (const int item : shared.items) owners.insert(stage_of[item]);
-    for (const int s : owners) memory.always[schedule.rank_of_stage[s]] += shared.bytes;
-  }
-  return CheckMemory(schedule, memory);
-}
-
 void AddKept(const std::set<ActionOf>& actions, int64_t bytes, std::vector<KeptBytes>& stages) {
   bool forward = false;
   int input = -1, weight = -1;  // stages
@@ -67,7 +48,7 @@ absl::Status CheckMemoryLimit(const Module& module, const CompileOptions& option
   return WithLeastMemory(absl::ResourceExhaustedError(absl::StrCat(
       "rank ", worst, " needs ", needed, " bytes of memory when cut so, the limit of its device is ",
       memory.limits[worst], "; less is needed with ",
-      options.recompute == Recompute::kAll || module.mode == Mode::kInfer ? "" : "--recompute=all, ",
+      options.recompute == Recompute::kNone && module.mode == Mode::kTrain ? "--recompute=auto, " : "",
       "more --stages, a smaller microbatch (--batch, --microbatches) or an optimizer with less state\n",
       status.message())), needed);
 }

@@ -1,4 +1,4 @@
-// Whether memory fits the device: of a cut by estimate, of a plan to the byte.
+// Whether the memory of a plan fits its devices.
 #pragma once
 
 #include <set>
@@ -7,18 +7,12 @@
 #include "absl/status/status.h"
 #include "compiler/schedule/check_memory.h"
 #include "passes/pass.h"
-#include "passes/recompute_stages.h"
 #include "passes/slots.h"
 
 namespace pipec {
 
 // By rank, bytes; the largest number there is where a device sets no limit.
 std::vector<int64_t> MemoryLimits(const Cluster& cluster);
-
-// ResourceExhausted, with the action at which the limit is passed, if a cut does not fit as the partitioner counts bytes.
-// `from`: when what a stage keeps of a microbatch begins. `stage_of`: by item.
-absl::Status CheckCutMemory(const PartitionProblem& problem, KeptFrom from, const std::vector<int>& stage_of,
-                            const Schedule& schedule);
 
 // Adds a buffer of so many bytes a microbatch, touched by these actions, to what its stage keeps in flight; one that no
 // forward and no input gradient leaves to a later action is nothing that is kept.

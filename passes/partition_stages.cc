@@ -8,7 +8,6 @@
 // run again for the backward pass (recompute_stages.h). Nodes are then put in the order of their stages. No
 // arithmetic changes here or later: numbers do not depend on the cut.
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "absl/algorithm/container.h"
@@ -20,7 +19,6 @@
 #include "compiler/schedule/schedule.h"
 #include "passes/chosen_schedule.h"
 #include "passes/compare_cuts.h"
-#include "passes/memory_limit.h"
 #include "passes/passes.h"
 #include "passes/recompute_stages.h"
 #include "passes/solve_for_cluster.h"
@@ -30,8 +28,6 @@
 
 namespace pipec {
 namespace {
-
-constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
 // Puts a node that depends on parameters only (a transposed weight, say) in front of its first consumer, so
 // that both can share a stage. One whose own operand has other users stays: moved past them, that operand's
@@ -115,35 +111,15 @@ absl::StatusOr<PartitionSolution> Solve(const PartitionProblem& problem) {
   return SolvePartition(problem, EffortFor(problem));
 }
 
+// In words of the flags.
 absl::Status Explain(const absl::Status& status, const CompileOptions& options, int virtual_stages) {
   const std::string what = absl::StrCat("cannot cut into ", options.ranks * virtual_stages, " stages");
-  const std::string asked =
+  const absl::Status asked(
+      status.code(),
       absl::StrCat(what, " (--stages=", options.ranks,
                    virtual_stages > 1 ? absl::StrCat(" --virtual-stages=", virtual_stages) : "",
-                   "): ", absl::StripPrefix(status.message(), absl::StrCat(what, ", ")));
-  if (status.code() != absl::StatusCode::kResourceExhausted) return absl::Status(status.code(), asked);
-  const absl::Status refusal = absl::ResourceExhaustedError(absl::StrCat(
-      asked,
-      options.recompute == Recompute::kNone ? "; less is needed with --recompute=auto, more --stages, "
-                                            : "; less is needed with more --stages, ",
-      "a smaller microbatch (--batch, --microbatches) or an optimizer with less state, ",
-      "more is allowed with --memory"));
-  return SameLeastMemory(refusal, status);
-}
-
-// Of a cut that does not fit, where in the schedule the fastest one passes the limit.
-absl::Status WithPlace(const absl::Status& refusal, const PartitionProblem& problem, KeptFrom from,
-                       const Schedule& schedule) {
-  if (!absl::IsResourceExhausted(refusal)) return refusal;
-  PartitionProblem without_limit = problem;
-  without_limit.memory_limit = kUnlimited;
-  without_limit.memory_limits.clear();
-  ASSIGN_OR_RETURN(const PartitionSolution fastest, SolvePartition(without_limit));
-  const absl::Status fits = CheckCutMemory(problem, from, fastest.stage_of, schedule);
-  if (fits.ok()) return refusal;  // the partitioner adds up the peaks of a rank's stages
-  return SameLeastMemory(absl::ResourceExhaustedError(absl::StrCat(
-                             refusal.message(), "\nof the fastest cut, by estimate: ", fits.message())),
-                         refusal);
+                   "): ", absl::StripPrefix(status.message(), absl::StrCat(what, ", "))));
+  return SameLeastMemory(asked, status);
 }
 
 // What every action of a stage takes; B is I + W at once.
@@ -209,15 +185,14 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
   }
   problem.in_flight = options.cut_for_one_in_flight ? std::vector<int>(stages, 1) : InFlight(schedule, KeptFrom::kForward);
   problem.rank_of_stage = schedule.rank_of_stage;
-  std::vector<int64_t> limits = MemoryLimits(options.cluster);
-  for (size_t r = 0; r < options.held_back.size(); ++r)
-    limits[r] = std::max<int64_t>(limits[r] - options.held_back[r], 1);
-  const bool equal_limits = absl::c_all_of(limits, [&](int64_t limit) { return limit == limits[0]; });
-  if (options.cut.empty() && equal_limits) problem.memory_limit = limits[0];
-  if (options.cut.empty() && !equal_limits) problem.memory_limits = limits;
+  if (schedule.asynchronous()) {
+    AddUpdates(module, options.cluster, options.microbatches, items);
+    for (const int rank : schedule.rank_of_stage) problem.versions.push_back(schedule.weight_delay[rank] + 1);
+  }
+  const std::vector<int64_t>& limits = options.cut_memory;
+  if (options.cut.empty()) problem.memory_limits = limits;
   // The bound is that of doing without memory limit and without running anything again.
   absl::StatusOr<PartitionSolution> solution = SolveForCluster(items, options.cluster, Solve);
-  const PartitionProblem recomputed = RecomputedEverywhere(problem, items.times, schedule);
   const RecomputePlanner planner(module, items, schedule, options.cluster);
   const Recompute recompute = module.mode == Mode::kTrain ? options.recompute : Recompute::kNone;
   std::vector<int> stage_of;
@@ -226,24 +201,16 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
     ASSIGN_OR_RETURN(stage_of, CutAt(module, items, options, stages));
     if (recompute == Recompute::kAll) plan = planner.Everything(stage_of);
     if (recompute == Recompute::kAuto && !FitsMemory(problem, stage_of, limits)) plan = planner.ToFit(stage_of, limits);
-  } else if (recompute == Recompute::kAuto && solution.ok() && !FitsMemory(problem, solution->stage_of, limits)) {
-    absl::StatusOr<CutAndRecompute> chosen = SolveWithRecompute(problem, planner, items.times, schedule, limits, Solve);
-    if (!chosen.ok()) {
-      return WithPlace(Explain(chosen.status(), options, virtual_stages), recomputed, KeptFrom::kBackward, schedule);
-    }
-    stage_of = std::move(chosen->stage_of);
-    plan = std::move(chosen->plan);
   } else {
-    const bool all = recompute == Recompute::kAll;
     absl::StatusOr<PartitionSolution> limited = solution;
-    if (all || (solution.ok() && !FitsMemory(problem, solution->stage_of, limits)))
-      limited = Solve(all ? recomputed : problem);
-    if (!limited.ok()) {
-      return WithPlace(Explain(limited.status(), options, virtual_stages), all ? recomputed : problem,
-                       all ? KeptFrom::kBackward : KeptFrom::kForward, schedule);
-    }
+    const bool all = recompute == Recompute::kAll, some = recompute == Recompute::kAuto;
+    const bool fits = solution.ok() && FitsMemory(problem, solution->stage_of, limits);
+    if (all) limited = Solve(RecomputedEverywhere(problem, items.times, schedule));
+    if (!all && !fits) limited = Solve(some ? Recomputable(problem, items.times) : problem);
+    if (!limited.ok()) return Explain(limited.status(), options, virtual_stages);
     stage_of = limited->stage_of;
     if (all) plan = planner.Everything(stage_of);
+    if (some && !fits) plan = planner.ToFit(stage_of, limits);
   }
   if (solution.ok() && stages > 1) {
     const auto loads = [&](const std::vector<int>& cut) { return RankSeconds(items, options.cluster, cut); };

@@ -44,7 +44,9 @@ struct CompileOptions {
   std::string freeze_regex;
   std::vector<LoraTarget> lora;
   Recompute recompute = Recompute::kAuto;
-  std::vector<int64_t> held_back;  // by rank, bytes of the memory limit that the cut has to leave free; empty: 0
+  // By rank, bytes that the cut may fill with what it counts; empty: as many as it likes. Whether it all fits the devices is
+  // seen when memory is planned.
+  std::vector<int64_t> cut_memory;
   Cluster cluster;               // devices, memory limits, links
   std::vector<std::string> cut;  // names of values to cut at; empty: the partitioner decides
   uint64_t seed = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -10,10 +9,8 @@
 #include "compiler/memory/recompute_choice.h"
 #include "compiler/memory/segments.h"
 #include "compiler/ops/op_info.h"
-#include "compiler/partition/solve.h"
-#include "passes/stage_forward.h"
-
 #include "compiler/schedule/rounds.h"
+#include "passes/stage_forward.h"
 
 namespace pipec {
 namespace {
@@ -21,18 +18,20 @@ namespace {
 // Flops for each element of a result from which a node is a product, whose result is worth keeping.
 constexpr double kProductFlops = 16;
 
-// Bytes that stay, by rank: parameters and what belongs to them.
+// Bytes that stay, by rank: parameters in all their versions and what belongs to them.
 std::vector<int64_t> StaticBytes(const PartitionProblem& problem, const std::vector<int>& stage_of) {
   std::vector<int64_t> bytes(problem.stages, 0);  // there are no more ranks than stages
   const auto rank_of = [&](int item) { return problem.rank_of_stage[stage_of[item]]; };
+  const auto versions = [&problem](int stage) { return problem.versions.empty() ? 1 : problem.versions[stage]; };
   for (int i = 0; i < static_cast<int>(stage_of.size()); ++i)
-    bytes[rank_of(i)] += problem.items[i].parameter_bytes;
+    bytes[rank_of(i)] += problem.items[i].parameter_bytes + versions(stage_of[i]) * problem.items[i].weight_bytes;
   for (const PartitionShared& shared : problem.shared) {
     std::vector<int> stages;
     for (const int item : shared.items) stages.push_back(stage_of[item]);
     std::sort(stages.begin(), stages.end());
     stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
-    for (const int stage : stages) bytes[problem.rank_of_stage[stage]] += shared.bytes;
+    for (const int stage : stages)
+      bytes[problem.rank_of_stage[stage]] += shared.bytes + versions(stage) * shared.weight_bytes;
   }
   return bytes;
 }
@@ -51,6 +50,12 @@ bool IsUsedBackward(const Value& value) {
   });
 }
 
+// Of activations, what stays even if everything runs again: of k equal nodes in a row 2 / sqrt(k), which is taken here for
+// all. It depends on the cut and on where values are kept.
+double KeptShare(const PartitionProblem& problem) {
+  return std::min(1.0, 2 / std::sqrt(static_cast<double>(problem.items.size()) / problem.stages));
+}
+
 int64_t MadeBytes(const Node& node) {
   int64_t bytes = 0;
   for (const Value* output : node.outputs()) bytes += output ? output->type.bytes() : 0;
@@ -61,37 +66,73 @@ int64_t MadeBytes(const Node& node) {
 
 std::vector<int> InFlight(const Schedule& schedule, KeptFrom from) {
   if (schedule.asynchronous()) return InFlight(Unroll(schedule, LargestLag(schedule) + 2).schedule, from);
-  std::vector<int> now(schedule.shape.stages(), 0), most = now;
+  std::vector<int> now(schedule.shape.stages(), 0), at_most(now.size(), 1);
   std::vector<bool> has_w(schedule.shape.stages(), false);
   for (const auto& actions : schedule.ranks) {
     for (const Action& action : actions) {
       if (action.kind == ActionKind::kW) has_w[action.stage] = true;
     }
   }
-  for (const auto& actions : schedule.ranks) {
-    for (const Action& action : actions) {
+  for (int r = 0; r < static_cast<int>(schedule.ranks.size()); ++r) {
+    int all = 0, most = 0;  // of all stages of the rank
+    for (const Action& action : schedule.ranks[r]) {
       const bool backward = action.kind == ActionKind::kB || action.kind == ActionKind::kI;
-      if (from == KeptFrom::kForward ? action.kind == ActionKind::kF : backward)
-        most[action.stage] = std::max(most[action.stage], ++now[action.stage]);
+      if (from == KeptFrom::kForward ? action.kind == ActionKind::kF : backward) ++now[action.stage], ++all;
+      if (all > most) {
+        most = all;
+        for (size_t s = 0; s < now.size(); ++s) {
+          if (schedule.rank_of_stage[s] == r) at_most[s] = std::max(1, now[s]);
+        }
+      }
       const bool last = action.kind == ActionKind::kB || action.kind == ActionKind::kW ||
                         (action.kind == ActionKind::kI && !has_w[action.stage]);
-      if (last) --now[action.stage];
+      if (last) --now[action.stage], --all;
     }
   }
-  return most;
+  return at_most;
 }
 
 PartitionProblem RecomputedEverywhere(const PartitionProblem& problem, const std::vector<StageTimes>& times,
                                       const Schedule& schedule) {
   PartitionProblem recomputed = problem;
   const int items = static_cast<int>(problem.items.size());
-  const double share = std::min(1.0, 2 / std::sqrt(static_cast<double>(items) / problem.stages));
+  const double share = KeptShare(problem);
   for (int k = 0; k < items; ++k) {
     recomputed.items[k].seconds += times[k].f;
     recomputed.items[k].activation_bytes = static_cast<int64_t>(share * recomputed.items[k].activation_bytes);
   }
   recomputed.in_flight = InFlight(schedule, KeptFrom::kBackward);
   return recomputed;
+}
+
+PartitionProblem Recomputable(const PartitionProblem& problem, const std::vector<StageTimes>& times) {
+  PartitionProblem again = problem;
+  const double kept = KeptShare(problem);
+  double seconds = 0;  // of items of which nothing is kept, on the way to the next of which something is
+  int64_t all_bytes = 0;
+  struct Candidate {
+    int item;
+    PartitionRemake remake;
+  };
+  std::vector<Candidate> candidates;
+  for (int k = 0; k < static_cast<int>(problem.items.size()); ++k) {
+    seconds += times[k].f;
+    PartitionItem& item = again.items[k];
+    const int64_t bytes = item.activation_bytes - static_cast<int64_t>(kept * item.activation_bytes);
+    if (bytes == 0) continue;
+    item.activation_bytes -= bytes;
+    candidates.push_back({k, {bytes, std::exchange(seconds, 0)}});
+    all_bytes += bytes;
+  }
+  std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return a.remake.seconds * static_cast<double>(b.remake.bytes) < b.remake.seconds * static_cast<double>(a.remake.bytes);
+  });
+  double before = 0;
+  for (const Candidate& candidate : candidates) {
+    again.items[candidate.item].remake[std::min(kRemakeKinds - 1, static_cast<int>(before / all_bytes * kRemakeKinds))] = candidate.remake;
+    before += static_cast<double>(candidate.remake.bytes);
+  }
+  return again;
 }
 
 // What can be done with a segment: option 0 keeps it.
@@ -219,52 +260,6 @@ bool FitsMemory(const PartitionProblem& problem, const std::vector<int>& stage_o
     if (bytes[r] > limits[r]) return false;
   }
   return true;
-}
-
-absl::StatusOr<CutAndRecompute> SolveWithRecompute(
-    const PartitionProblem& problem, const RecomputePlanner& planner, const std::vector<StageTimes>& times,
-    const Schedule& schedule, const std::vector<int64_t>& limits,
-    absl::FunctionRef<absl::StatusOr<PartitionSolution>(const PartitionProblem&)> solve) {
-  // Everywhere by the same share; the last is the optimistic one of recomputing everything.
-  std::vector<PartitionProblem> amounts;
-  PartitionProblem free = problem;
-  free.memory_limit = std::numeric_limits<int64_t>::max();
-  free.memory_limits.clear();
-  amounts.push_back(std::move(free));
-  for (const double share : {0.0, 0.25, 0.5, 0.75}) {
-    PartitionProblem& partly = amounts.emplace_back(problem);
-    for (size_t k = 0; k < times.size(); ++k) {
-      partly.items[k].seconds += share * times[k].f;
-      partly.items[k].activation_bytes = static_cast<int64_t>((1 - share) * partly.items[k].activation_bytes);
-    }
-  }
-  amounts.push_back(RecomputedEverywhere(problem, times, schedule));
-
-  std::optional<CutAndRecompute> best;
-  double best_time = 0;
-  absl::Status status;
-  for (const PartitionProblem& amount : amounts) {
-    absl::StatusOr<PartitionSolution> solution = solve(amount);
-    status = solution.status();
-    if (!solution.ok()) continue;
-    CutAndRecompute candidate{std::move(solution->stage_of), {}};
-    candidate.plan = planner.ToFit(candidate.stage_of, limits);
-    PartitionProblem with_time = problem;
-    std::vector<char> counted(problem.stages, 0);
-    for (size_t i = 0; i < times.size(); ++i) {
-      const int stage = candidate.stage_of[i];
-      if (std::exchange(counted[stage], 1)) continue;
-      const double speed = problem.speed.empty() ? 1 : problem.speed[problem.rank_of_stage[stage]];
-      with_time.items[i].seconds += candidate.plan.seconds[stage] * speed;
-    }
-    const double time = StepTime(with_time, candidate.stage_of);
-    // If nothing fits: the last, which recomputes most.
-    const bool better = !best || (candidate.plan.fits && (!best->plan.fits || time < best_time)) ||
-                        (!candidate.plan.fits && !best->plan.fits);
-    if (better) best = std::move(candidate), best_time = time;
-  }
-  if (!status.ok() && !(best && best->plan.fits)) return status;
-  return *std::move(best);
 }
 
 }  // namespace pipec

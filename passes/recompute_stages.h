@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
-#include "absl/status/statusor.h"
 #include "compiler/cost/cluster.h"
 #include "compiler/ir/module.h"
 #include "compiler/partition/problem.h"
@@ -19,14 +17,18 @@ namespace pipec {
 // what is recomputed, from I or B.
 enum class KeptFrom : uint8_t { kForward, kBackward };
 
-// By stage, of how many microbatches at once. Evident from the order of a rank's actions alone.
+// By stage, of how many microbatches when its rank keeps most, all its stages taken for equal; at least 1. Evident from the
+// order of a rank's actions alone.
 std::vector<int> InFlight(const Schedule& schedule, KeptFrom from);
 
-// The problem if all stages recompute: each forward node runs twice, and of its activations only a share is kept. What
-// share depends on the cut and on where values are kept; of k equal nodes in a row 2 / sqrt(k) stay, which is taken here
-// for all. The planned memory is judged in the end.
+// The problem if all stages recompute: each forward node runs twice, and of its activations only a share is kept. The planned
+// memory is judged in the end.
 PartitionProblem RecomputedEverywhere(const PartitionProblem& problem, const std::vector<StageTimes>& times,
                                       const Schedule& schedule);
+
+// The problem if stages may recompute as much as their memory asks for: what need not be kept can be made again, in the
+// time of the forward nodes behind what is kept before it.
+PartitionProblem Recomputable(const PartitionProblem& problem, const std::vector<StageTimes>& times);
 
 struct RecomputePlan {
   std::vector<std::vector<RecomputedSegment>> recomputed;  // by stage
@@ -60,17 +62,5 @@ class RecomputePlanner {
 // Whether a cut fits with nothing recomputed, as the partitioner counts bytes.
 bool FitsMemory(const PartitionProblem& problem, const std::vector<int>& stage_of,
                 const std::vector<int64_t>& limits);
-
-// The fastest cut and what it recomputes, among cuts for several amounts of recomputing: all problems solved are
-// `problem` under its limits with some of the forward time added and some of the activations taken away. Errors:
-// those of `solve`, if no cut fits even with everything recomputed.
-struct CutAndRecompute {
-  std::vector<int> stage_of;
-  RecomputePlan plan;
-};
-absl::StatusOr<CutAndRecompute> SolveWithRecompute(
-    const PartitionProblem& problem, const RecomputePlanner& planner, const std::vector<StageTimes>& times,
-    const Schedule& schedule, const std::vector<int64_t>& limits,
-    absl::FunctionRef<absl::StatusOr<PartitionSolution>(const PartitionProblem&)> solve);
 
 }  // namespace pipec

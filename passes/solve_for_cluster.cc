@@ -21,8 +21,6 @@ constexpr double kExact = 1e-9;                       // relative
 // Of what a rank really takes, the least that its compute is taken for, where modelled messages take more than real ones.
 constexpr double kLeastCompute = 0.1;
 
-double Sum(const StageTimes& times) { return times.f + times.i + times.w; }
-
 PartitionProblem WithoutLimit(PartitionProblem problem) {
   problem.memory_limit = std::numeric_limits<int64_t>::max();
   problem.memory_limits.clear();
@@ -33,7 +31,7 @@ PartitionProblem WithoutLimit(PartitionProblem problem) {
 double LeastSeconds(const StageItems& items, const std::vector<double>& speed, size_t item) {
   double least = std::numeric_limits<double>::infinity();
   for (size_t kind = 0; kind < speed.size(); ++kind)
-    least = std::min(least, Sum(items.times_on[kind][item]) * speed[kind]);
+    least = std::min(least, items.SecondsOn(kind, item) * speed[kind]);
   return least;
 }
 
@@ -93,7 +91,7 @@ std::vector<double> RankSeconds(const StageItems& items, const Cluster& cluster,
   std::vector<double> seconds(cluster.devices.size(), 0);
   for (size_t i = 0; i < stage_of.size(); ++i) {
     const int rank = problem.rank_of_stage[stage_of[i]];
-    seconds[rank] += Sum(items.times_on[items.kind_of_rank[rank]][i]);
+    seconds[rank] += items.SecondsOn(items.kind_of_rank[rank], i);
   }
   for (size_t t = 0; t < problem.tensors.size(); ++t) {
     const int from = stage_of[problem.tensors[t].producer], from_rank = problem.rank_of_stage[from];

@@ -43,9 +43,13 @@ absl::StatusOr<bool> SplitValidation(Module& module, const PassContext& context)
     return false;
   const std::vector<int> places = LatestValidation(schedule, StagesThatRepeat(module));
   if (places.empty()) return false;
+  const double waiting = module.simulation.step_seconds;
   SetValidateAt(module, places);
   SimulateUpdate(module, context.options.cluster);
-  return true;
+  if (module.simulation.step_seconds < waiting) return true;
+  SetValidateAt(module, {});
+  SimulateUpdate(module, context.options.cluster);
+  return false;
 }
 
 }  // namespace pipec

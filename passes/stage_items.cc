@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/cost/node_cost.h"
 #include "compiler/ops/op_info.h"
@@ -115,10 +114,11 @@ void Glue(const Module& module, StageItems& items) {
 
 // Bytes that stay, by who needs them: one item, or several that would each need a copy.
 void AddBytes(const Module& module, StageItems& items) {
-  absl::flat_hash_map<const Value*, int64_t> state_bytes;
+  absl::flat_hash_map<const Value*, int64_t> state_bytes;  // of parameters that learn
   for (const TrainedParameter& trained : module.training.parameters) {
+    int64_t& bytes = state_bytes[trained.parameter];
     for (const auto& owner : trained.states) {
-      for (const Value* state : owner) state_bytes[trained.parameter] += state->type.bytes();
+      for (const Value* state : owner) bytes += state->type.bytes();
     }
   }
   for (const Value* value : module.graph.Values()) {
@@ -129,24 +129,39 @@ void AddBytes(const Module& module, StageItems& items) {
     }
     if (users.empty()) continue;
     users = SortedUnique(std::move(users));
-    int64_t bytes = value->type.bytes();
-    if (auto it = state_bytes.find(value); it != state_bytes.end()) bytes += it->second;
+    const auto learned = state_bytes.find(value);
+    const bool learns = learned != state_bytes.end();
+    const int64_t weight_bytes = learns ? value->type.bytes() : 0;
+    const int64_t bytes = learns ? learned->second : value->type.bytes();
     if (users.size() == 1) {
       items.problem.items[users[0]].parameter_bytes += bytes;
+      items.problem.items[users[0]].weight_bytes += weight_bytes;
     } else {
-      items.problem.shared.push_back({std::move(users), bytes});
+      items.problem.shared.push_back({std::move(users), bytes, weight_bytes});
     }
   }
-  absl::flat_hash_set<const Value*> kept;
+}
+
+// Bytes that are kept for the backward pass: where they are made if they are used there, otherwise where they are used
+// first. What is made of parameters alone is the same for all microbatches.
+void AddActivations(const Module& module, StageItems& items) {
+  const std::vector<bool> without_data = NodesWithoutData(module.graph);
+  absl::flat_hash_map<const Value*, int> item_of;  // of what is kept
   for (const Value* value : module.graph.Values()) {
-    if (std::none_of(value->uses().begin(), value->uses().end(),
-                     [](const Use& use) { return IsBackward(*use.node); })) {
-      continue;
-    }
     const Value* root = Viewed(value);
-    if (root->kind() != ValueKind::kResult || root->producer()->kind != Kind::kF || !kept.insert(root).second)
-      continue;
-    items.problem.items[items.item_of[root->producer()->index]].activation_bytes += root->type.bytes();
+    const Node* producer = root->producer();
+    const bool is_kept = root->kind() == ValueKind::kInput ||
+                         (root->kind() == ValueKind::kResult && producer->kind == Kind::kF);
+    for (const Use& use : value->uses()) {
+      if (!is_kept || !IsBackward(*use.node)) continue;
+      int& item = item_of.emplace(root, items.item_of[use.node->index]).first->second;
+      item = std::min(item, items.item_of[use.node->index]);
+    }
+  }
+  for (const auto& [root, item] : item_of) {
+    PartitionItem& keeper = items.problem.items[item];
+    const bool once = root->producer() && without_data[root->producer()->index];
+    (once ? keeper.weight_bytes : keeper.activation_bytes) += root->type.bytes();
   }
 }
 
@@ -192,6 +207,27 @@ std::vector<bool> NodesWithoutData(const Graph& graph) {
   return without_data;
 }
 
+double StageItems::SecondsOn(int kind, int item) const {
+  return Sum(times_on[kind][item]) + (updates_on.empty() ? 0 : updates_on[kind][item]);
+}
+
+void AddUpdates(const Module& module, const Cluster& cluster, int microbatches, StageItems& items) {
+  std::vector<int> unused;
+  const std::vector<const DeviceProfile*> kinds = KindsOfDevices(cluster, unused);
+  items.updates_on.assign(kinds.size(), std::vector<double>(items.nodes.size(), 0));
+  for (const Node* node : module.graph.Nodes()) {
+    const int item = node->kind == Kind::kU && node->origin ? items.item_of[node->origin->index] : -1;
+    if (item < 0) continue;
+    double mean = 0;  // on a device of speed 1, as that of the item
+    for (size_t k = 0; k < kinds.size(); ++k) items.updates_on[k][item] += NodeSeconds(*node, *kinds[k]) / microbatches;
+    for (size_t r = 0; r < items.kind_of_rank.size(); ++r) {
+      const double speed = items.problem.speed.empty() ? 1 : items.problem.speed[r];
+      mean += NodeSeconds(*node, *kinds[items.kind_of_rank[r]]) / microbatches * speed / items.kind_of_rank.size();
+    }
+    items.problem.items[item].seconds += mean;
+  }
+}
+
 absl::StatusOr<StageItems> BuildStageItems(const Module& module, const Cluster& cluster) {
   StageItems items;
   const std::vector<const DeviceProfile*> kinds = KindsOfDevices(cluster, items.kind_of_rank);
@@ -200,6 +236,7 @@ absl::StatusOr<StageItems> BuildStageItems(const Module& module, const Cluster& 
   for (size_t k = 0; k < items.times.size(); ++k) items.problem.items[k].seconds = Sum(items.times[k]);
   Glue(module, items);
   AddBytes(module, items);
+  AddActivations(module, items);
   AddTensors(module, cluster.Links(), items);
   return items;
 }

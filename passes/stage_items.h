@@ -17,12 +17,15 @@ struct StageItems {
   std::vector<int> item_of;
   std::vector<int> kind_of_rank;                  // devices of one name are of one kind
   std::vector<std::vector<StageTimes>> times_on;  // seconds of each item, by kind of device
+  std::vector<std::vector<double>> updates_on;    // likewise, of its update; empty: not counted
   // Of each item on a device of speed 1, as the problem has them: the mean over ranks of time x speed.
   std::vector<StageTimes> times;
   std::vector<int64_t> tensor_bytes;              // by tensor of the problem
   // Items, tensors, shared parameters and speeds; stages, in_flight, rank_of_stage and memory_limit are left to
   // the caller. The partitioner knows a device by one speed, that of all items together, and one link: the fastest there is.
   PartitionProblem problem;
+
+  double SecondsOn(int kind, int item) const;
 };
 
 // No cut between: a node that depends on parameters and constants only, and its consumer; a view and what it
@@ -30,6 +33,10 @@ struct StageItems {
 // as origin. Node::index must be valid.
 // The cluster has a device for each rank.
 absl::StatusOr<StageItems> BuildStageItems(const Module& module, const Cluster& cluster);
+
+// Counts updates with the items, shared out over the microbatches of a step: where a step does not end before the next
+// begins, a rank updates while others go on.
+void AddUpdates(const Module& module, const Cluster& cluster, int microbatches, StageItems& items);
 
 // Nodes that depend on no input of the model: true at Node::index (which must be valid).
 std::vector<bool> NodesWithoutData(const Graph& graph);

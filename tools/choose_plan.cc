@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/report/advice.h"
+#include "passes/memory_limit.h"
 #include "passes/pass_manager.h"
 #include "runtime/base/status.h"
 #include "tools/compile_module.h"
@@ -38,6 +39,8 @@ class FlagsMaker : public PlanMaker {
     if (memory_limit > 0) with.SetMemory(memory_limit);
     if (!candidate.found) return CompileModule(with);
     // Its time was found without recompute: rather an order that keeps less.
+    ASSIGN_OR_RETURN(const CompileOptions options, with.Options());
+    with.CutWithin(MemoryLimits(options.cluster), false);
     ASSIGN_OR_RETURN(std::unique_ptr<Module> module, with.Import());
     RETURN_IF_ERROR(RunPipeline(*module, with.context()));
     return module;

@@ -208,14 +208,9 @@ absl::Status CompileFlags::ReadScheduleFile() {
   return absl::OkStatus();
 }
 
-bool CompileFlags::TakeLess(const std::vector<int64_t>& bytes_by_rank) {
-  CompileOptions& options = context_.options;
-  if (options.mode != Mode::kTrain || recompute_ != "auto") return false;
-  if (bytes_by_rank.empty()) recompute_ = "all";
-  options.held_back.resize(bytes_by_rank.size(), 0);
-  for (size_t r = 0; r < bytes_by_rank.size(); ++r) options.held_back[r] += bytes_by_rank[r];
-  notes_.clear();
-  return true;
+void CompileFlags::CutWithin(std::vector<int64_t> bytes_by_rank, bool recompute_all) {
+  context_.options.cut_memory = std::move(bytes_by_rank);
+  if (recompute_all) recompute_ = "all";
 }
 
 void CompileFlags::UseSchedule(absl::string_view name, const Module& other) {

@@ -24,9 +24,9 @@ class CompileFlags {
   // Decides what was left open (noting it with the flag that changes it), then reads the model.
   // InvalidArgument if the batch cannot be divided as asked, naming the nearest that can.
   absl::StatusOr<std::unique_ptr<Module>> Import();
-  // Whether another Import could come with less memory: --recompute was left open. Then so many bytes more than before are
-  // left free on each rank when it is cut, or, with none given, every stage recomputes everything.
-  bool TakeLess(const std::vector<int64_t>& bytes_by_rank);
+  // Before Import: how much memory the cut may fill, by rank (CompileOptions::cut_memory), and whether all forward nodes run
+  // again.
+  void CutWithin(std::vector<int64_t> bytes_by_rank, bool recompute_all);
   // Before Import: another schedule, by name, in the mode and with the ranks and microbatches of `other`, and the stages a
   // rank that were asked for, where that schedule can have as many.
   void UseSchedule(absl::string_view name, const Module& other);

@@ -10,10 +10,11 @@
 
 namespace pipec {
 
-// Imports the model and lowers it, RunPipeline or one that prints on the way. What runs again for the backward pass is chosen
-// at the cut, by bytes counted before memory is laid out: if --recompute is left open and a rank then needs more than its
-// limit, what it lacks is left free at the next cut, a few times, and in the end everything runs again. Errors: the last
-// ones of Import and `lower`.
+// Imports the model and lowers it, RunPipeline or one that prints on the way: first as fast as it goes, whatever memory that
+// takes. If it does not fit, plans of less and less memory are made, and the fastest that fits is returned, which is lowered
+// last. Which plans these are does not depend on the limit: so more memory never makes a plan slower than another of
+// them, and what one limit allows a larger one does. `flags`: as given, not yet imported.
+// Errors: those of Import and `lower`; ResourceExhausted with the least memory of all plans, which would do.
 absl::StatusOr<std::unique_ptr<Module>> CompileModule(CompileFlags& flags,
                                                       absl::FunctionRef<absl::Status(Module&)> lower);
 absl::StatusOr<std::unique_ptr<Module>> CompileModule(CompileFlags& flags);

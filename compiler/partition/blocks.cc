@@ -25,7 +25,7 @@ void LinkTensors(Blocks& blocks) {
   }
 }
 
-void LinkShared(Blocks& blocks, const std::vector<int>& holders, int64_t bytes) {
+void LinkShared(Blocks& blocks, const std::vector<int>& holders, const HeldBytes& bytes) {
   int previous = -1;
   for (int holder : holders) {
     blocks.shared[holder].push_back({blocks.shared_groups, previous, bytes});
@@ -55,8 +55,12 @@ Blocks MakeBlocks(const PartitionProblem& problem) {
     }
     Block& block = result.blocks.back();
     block.seconds += item.seconds;
-    block.parameter_bytes += item.parameter_bytes;
-    block.activation_bytes += item.activation_bytes;
+    block.bytes += {item.parameter_bytes, item.weight_bytes, item.activation_bytes};
+    for (int k = 0; k < kRemakeKinds; ++k) {
+      block.remake.bytes[k] += item.remake[k].bytes;
+      block.remake.seconds[k] += item.remake[k].seconds;
+      result.can_remake |= item.remake[k].bytes > 0;
+    }
     result.total_seconds += item.seconds;
   }
   result.parents.resize(result.size());
@@ -85,7 +89,7 @@ Blocks MakeBlocks(const PartitionProblem& problem) {
     std::vector<int> holders;
     for (int item : shared.items) holders.push_back(block_of[item]);
     SortUnique(holders);
-    LinkShared(result, holders, shared.bytes);
+    LinkShared(result, holders, {shared.bytes, shared.weight_bytes});
   }
   return result;
 }
@@ -114,7 +118,7 @@ Blocks Reorder(const Blocks& blocks, absl::Span<const int> order) {
   LinkTensors(result);
   result.shared.resize(blocks.size());
   std::vector<std::vector<int>> holders(blocks.shared_groups);
-  std::vector<int64_t> bytes(blocks.shared_groups, 0);
+  std::vector<HeldBytes> bytes(blocks.shared_groups);
   for (int block = 0; block < blocks.size(); ++block) {
     for (const SharedUse& use : blocks.shared[block]) {
       holders[use.group].push_back(block);
@@ -124,6 +128,7 @@ Blocks Reorder(const Blocks& blocks, absl::Span<const int> order) {
   for (int group = 0; group < blocks.shared_groups; ++group)
     LinkShared(result, places(holders[group]), bytes[group]);
   result.total_seconds = blocks.total_seconds;
+  result.can_remake = blocks.can_remake;
   return result;
 }
 

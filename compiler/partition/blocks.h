@@ -1,6 +1,7 @@
 // The problem with every glued group as one block: what the solvers and the lower bound work on.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -9,11 +10,46 @@
 
 namespace pipec {
 
+// Bytes that stay where blocks are.
+struct HeldBytes {
+  int64_t parameters = 0;   // once
+  int64_t weights = 0;      // for each weight version that the stage keeps
+  int64_t activations = 0;  // for each microbatch in flight
+
+  HeldBytes& operator+=(const HeldBytes& other) {
+    parameters += other.parameters;
+    weights += other.weights;
+    activations += other.activations;
+    return *this;
+  }
+  HeldBytes& operator-=(const HeldBytes& other) {
+    parameters -= other.parameters;
+    weights -= other.weights;
+    activations -= other.activations;
+    return *this;
+  }
+};
+
+// Beside them, activations that can be made again, by kind.
+struct Remake {
+  std::array<int64_t, kRemakeKinds> bytes = {};  // for each microbatch in flight
+  std::array<double, kRemakeKinds> seconds = {};
+
+  Remake& operator+=(const Remake& other) {
+    for (int k = 0; k < kRemakeKinds; ++k) bytes[k] += other.bytes[k], seconds[k] += other.seconds[k];
+    return *this;
+  }
+  Remake& operator-=(const Remake& other) {
+    for (int k = 0; k < kRemakeKinds; ++k) bytes[k] -= other.bytes[k], seconds[k] -= other.seconds[k];
+    return *this;
+  }
+};
+
 struct Block {
   int first_item = 0;
   double seconds = 0;
-  int64_t parameter_bytes = 0;
-  int64_t activation_bytes = 0;
+  HeldBytes bytes;
+  Remake remake;
   double produced_seconds = 0;  // messages of the tensors of which this block is the first
 };
 
@@ -37,7 +73,7 @@ struct TensorUse {
 struct SharedUse {
   int group = 0;      // which shared parameter
   int previous = -1;  // the block before this one that holds it
-  int64_t bytes = 0;
+  HeldBytes bytes;
 };
 
 // Blocks in one valid order. Tensors of the same blocks are one.
@@ -50,6 +86,7 @@ struct Blocks {
   std::vector<std::vector<SharedUse>> shared;  // by block
   int shared_groups = 0;
   double total_seconds = 0;
+  bool can_remake = false;  // something can be made again
 
   int size() const { return static_cast<int>(blocks.size()); }
 };
@@ -65,41 +102,37 @@ std::vector<std::vector<int>> Children(const Blocks& blocks);
 // By item of the problem, from a number by block: the stage, say.
 std::vector<int> ByItem(const PartitionProblem& problem, absl::Span<const int> by_block);
 
-// What a stage made of blocks [begin, end) costs, kept up to date while it grows at its end.
+// What a stage costs wherever it lies.
+struct StageCost {
+  double compute = 0, messages = 0;  // seconds
+  HeldBytes bytes;
+  Remake remake;
+};
+
+// The cost of a stage made of blocks [begin, end), kept up to date while it grows at its end.
 class Segment {
  public:
-  Segment(const Blocks& blocks, int begin) : Segment(blocks, begin, begin, 0, 0, 0, 0) {}
-  // Of known costs; `messages`: seconds of what it receives and sends.
-  Segment(const Blocks& blocks, int begin, int end, double compute, double messages, int64_t parameter_bytes,
-          int64_t activation_bytes)
-      : blocks_(blocks),
-        begin_(begin),
-        end_(end),
-        compute_(compute),
-        messages_(messages),
-        parameter_bytes_(parameter_bytes),
-        activation_bytes_(activation_bytes) {}
+  Segment(const Blocks& blocks, int begin) : Segment(blocks, begin, begin, {}) {}
+  // Of known cost.
+  Segment(const Blocks& blocks, int begin, int end, const StageCost& cost)
+      : blocks_(blocks), begin_(begin), end_(end), cost_(cost) {}
 
   int end() const { return end_; }
-  double compute() const { return compute_; }
-  double messages() const { return messages_; }
-  double seconds() const { return compute_ + messages_; }
-  int64_t parameter_bytes() const { return parameter_bytes_; }
-  int64_t activation_bytes() const { return activation_bytes_; }
+  const StageCost& cost() const { return cost_; }
 
   void Grow() {
     const Block& block = blocks_.blocks[end_];
-    compute_ += block.seconds;
-    parameter_bytes_ += block.parameter_bytes;
-    activation_bytes_ += block.activation_bytes;
-    messages_ += block.produced_seconds;
+    cost_.compute += block.seconds;
+    cost_.bytes += block.bytes;
+    if (blocks_.can_remake) cost_.remake += block.remake;
+    cost_.messages += block.produced_seconds;
     for (const TensorUse& use : blocks_.uses[end_]) {
-      if (use.previous < begin_) messages_ += use.seconds;  // received, for the first time
+      if (use.previous < begin_) cost_.messages += use.seconds;  // received, for the first time
       if (use.producer >= begin_)
-        messages_ -= use.seconds;  // made here and used to the end: not sent after all
+        cost_.messages -= use.seconds;  // made here and used to the end: not sent after all
     }
     for (const SharedUse& use : blocks_.shared[end_]) {
-      if (use.previous < begin_) parameter_bytes_ += use.bytes;
+      if (use.previous < begin_) cost_.bytes += use.bytes;
     }
     ++end_;
   }
@@ -108,8 +141,7 @@ class Segment {
   const Blocks& blocks_;
   const int begin_;
   int end_;
-  double compute_, messages_;
-  int64_t parameter_bytes_, activation_bytes_;
+  StageCost cost_;
 };
 
 }  // namespace pipec

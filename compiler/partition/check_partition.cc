@@ -47,16 +47,41 @@ double Load(const PartitionProblem& problem, const std::vector<int>& stage_of, i
   return load;
 }
 
-int64_t Bytes(const PartitionProblem& problem, const std::vector<int>& stage_of, int stage, int in_flight) {
+// What a device keeps of its stages; and, by kind, what it can make again.
+struct Kept {
+  int64_t bytes = 0;  // with everything that can be made again
+  PartitionRemake remake[kRemakeKinds];
+};
+
+void AddBytes(const PartitionProblem& problem, const std::vector<int>& stage_of, int stage, Kept& kept) {
+  const int in_flight = problem.in_flight.empty() ? 1 : problem.in_flight[stage];
+  const int versions = problem.versions.empty() ? 1 : problem.versions[stage];
   auto inside = [&](int item) { return stage_of[item] == stage; };
-  int64_t bytes = 0;
   for (size_t i = 0; i < problem.items.size(); ++i) {
-    if (inside(i)) bytes += problem.items[i].parameter_bytes + in_flight * problem.items[i].activation_bytes;
+    if (!inside(i)) continue;
+    const PartitionItem& item = problem.items[i];
+    kept.bytes += item.parameter_bytes + versions * item.weight_bytes + in_flight * item.activation_bytes;
+    for (int k = 0; k < kRemakeKinds; ++k) {
+      kept.bytes += in_flight * item.remake[k].bytes;
+      kept.remake[k].bytes += in_flight * item.remake[k].bytes;
+      kept.remake[k].seconds += item.remake[k].seconds;
+    }
   }
   for (const PartitionShared& shared : problem.shared) {
-    if (std::any_of(shared.items.begin(), shared.items.end(), inside)) bytes += shared.bytes;
+    if (std::any_of(shared.items.begin(), shared.items.end(), inside))
+      kept.bytes += shared.bytes + versions * shared.weight_bytes;
   }
-  return bytes;
+}
+
+// Seconds of what is made again until the rest is within the limit; takes that from the bytes.
+double MakeAgain(Kept& kept, int64_t limit) {
+  double seconds = 0;
+  for (const PartitionRemake& kind : kept.remake) {
+    const int64_t again = std::min(kind.bytes, std::max<int64_t>(0, kept.bytes - limit));
+    if (again > 0) seconds += kind.seconds * static_cast<double>(again) / static_cast<double>(kind.bytes);
+    kept.bytes -= again;
+  }
+  return seconds;
 }
 
 }  // namespace
@@ -76,19 +101,21 @@ absl::Status CheckPartition(const PartitionProblem& problem, const PartitionSolu
   }
   RETURN_IF_ERROR(CheckOrder(problem, solution.stage_of));
   std::map<int, double> seconds_of_rank;
-  std::map<int, int64_t> bytes_of_rank;
+  std::map<int, Kept> kept_of_rank;
   for (int s = 0; s < S; ++s) {
     if (held[s] == 0) return absl::InternalError(absl::StrCat("partition: stage ", s, " is empty"));
     const int rank = problem.rank_of_stage.empty() ? s : problem.rank_of_stage[s];
     const double speed = problem.speed.empty() ? 1 : problem.speed[rank];
     seconds_of_rank[rank] += Load(problem, solution.stage_of, s, speed);
-    const int in_flight = problem.in_flight.empty() ? 1 : problem.in_flight[s];
-    const int64_t bytes = bytes_of_rank[rank] += Bytes(problem, solution.stage_of, s, in_flight);
+    AddBytes(problem, solution.stage_of, s, kept_of_rank[rank]);
+  }
+  for (auto& [rank, kept] : kept_of_rank) {
     int64_t limit = problem.memory_limit;
     if (!problem.memory_limits.empty()) limit = std::min(limit, problem.memory_limits[rank]);
-    if (bytes > limit) {
+    seconds_of_rank[rank] += MakeAgain(kept, limit) / (problem.speed.empty() ? 1 : problem.speed[rank]);
+    if (kept.bytes > limit) {
       return absl::InternalError(
-          absl::StrCat("partition: stages of device ", rank, " take ", bytes, " bytes, limit ", limit));
+          absl::StrCat("partition: stages of device ", rank, " take ", kept.bytes, " bytes, limit ", limit));
     }
   }
   double slowest = 0;

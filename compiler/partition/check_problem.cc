@@ -16,10 +16,11 @@ absl::Status CheckStages(const PartitionProblem& problem) {
   const auto right_size = [](size_t size, int wanted) {
     return size == 0 || static_cast<int>(size) == wanted;
   };
-  if (!right_size(problem.in_flight.size(), S) || !right_size(problem.rank_of_stage.size(), S)) {
+  if (!right_size(problem.in_flight.size(), S) || !right_size(problem.versions.size(), S) ||
+      !right_size(problem.rank_of_stage.size(), S)) {
     return absl::InvalidArgumentError(absl::StrCat("partition into ", S, " stages: in_flight has ",
-                                                   problem.in_flight.size(), " and rank_of_stage ",
-                                                   problem.rank_of_stage.size(), " entries"));
+                                                   problem.in_flight.size(), ", versions ", problem.versions.size(),
+                                                   " and rank_of_stage ", problem.rank_of_stage.size(), " entries"));
   }
   for (int rank : problem.rank_of_stage) {
     if (rank < 0 || rank >= S)

@@ -53,8 +53,7 @@ std::vector<char> CutSolver::SpreadPlaces(int count) const {
   }
   for (int i = 1; i <= n; ++i) crossing[i] += crossing[i - 1];
   double total_bytes = 0;
-  for (const Block& block : blocks_.blocks)
-    total_bytes += static_cast<double>(block.parameter_bytes) + static_cast<double>(block.activation_bytes);
+  for (const Block& block : blocks_.blocks) total_bytes += BytesOf(block.bytes, {});
   const auto share = [](double part, double all) { return all > 0 ? part / all : 0; };
 
   // Each place belongs to the part, of `count`, in which it lies when blocks weigh their share of the number
@@ -65,9 +64,7 @@ std::vector<char> CutSolver::SpreadPlaces(int count) const {
   int part = 0, cheapest = -1;
   for (int i = 1; i < n; ++i) {
     const Block& block = blocks_.blocks[i - 1];
-    const double bytes =
-        static_cast<double>(block.parameter_bytes) + static_cast<double>(block.activation_bytes);
-    weight += (1.0 / n + share(block.seconds, blocks_.total_seconds) + share(bytes, total_bytes)) / 3;
+    weight += (1.0 / n + share(block.seconds, blocks_.total_seconds) + share(BytesOf(block.bytes, {}), total_bytes)) / 3;
     const int here = static_cast<int>(weight * count);
     if (here != part && cheapest >= 0) {
       keep[cheapest] = 1;

@@ -16,8 +16,7 @@ int LowestBit(uint64_t word) { return __builtin_ctzll(word); }
 FixedOrderSolver::FixedOrderSolver(const Blocks& blocks, const StageRules& rules)
     : blocks_(blocks),
       S_(rules.stages()),
-      speed_(rules.speed),
-      fit_(rules),
+      fit_(rules, blocks.can_remake),
       remaining_(blocks.size() + 1, 0),
       remaining_speed_(S_ + 1, 0),
       first_end_(S_),
@@ -26,7 +25,7 @@ FixedOrderSolver::FixedOrderSolver(const Blocks& blocks, const StageRules& rules
       from_(static_cast<size_t>(blocks.size() + 1) * (S_ + 1)),
       cut_(S_) {
   for (int i = blocks.size() - 1; i >= 0; --i) remaining_[i] = remaining_[i + 1] + blocks.blocks[i].seconds;
-  for (int s = S_ - 1; s >= 0; --s) remaining_speed_[s] = remaining_speed_[s + 1] + speed_[s];
+  for (int s = S_ - 1; s >= 0; --s) remaining_speed_[s] = remaining_speed_[s + 1] + rules.speed[s];
 }
 
 void FixedOrderSolver::Prune(int i, double limit) {
@@ -63,18 +62,16 @@ template <typename Visit>
 void FixedOrderSolver::ForEachSegment(int i, double limit, Visit visit) {
   const int n = blocks_.size();
   Segment segment = Begin(i);
-  StageFit::Growing memory(fit_);
   while (segment.end() < n) {
     segment.Grow();
     ++steps_;
-    if (segment.compute() > fit_.fastest() * limit * kCostSlack) {
-      next_limit_ = std::min(next_limit_, segment.compute() / fit_.fastest());
+    const double least = segment.cost().compute / fit_.fastest();
+    if (least > limit * kCostSlack) {
+      next_limit_ = std::min(next_limit_, least);
       break;
     }
-    const uint64_t* in_memory = memory.Memory(segment.parameter_bytes(), segment.activation_bytes());
-    if (!in_memory) break;
-    const uint64_t* in_time = fit_.Time(segment.compute(), segment.messages(), limit, next_limit_);
-    if (in_time) visit(segment, in_memory, in_time);
+    if (!fit_.SomeHas(segment.cost().bytes)) break;
+    if (const uint64_t* stages = fit_.Within(segment.cost(), limit, next_limit_)) visit(segment, stages);
   }
 }
 
@@ -89,12 +86,12 @@ ThresholdSolver::Answer FixedOrderSolver::Probe(double limit) {
     Prune(i, limit);
     if (reached_.Empty(i)) continue;
     const uint64_t* here = reached_[i];
-    ForEachSegment(i, limit, [&](const Segment& segment, const uint64_t* in_memory, const uint64_t* in_time) {
+    ForEachSegment(i, limit, [&](const Segment& segment, const uint64_t* stages) {
       const int j = segment.end();
       uint64_t* there = reached_[j];
       uint64_t carry = 0;
       for (int w = 0; w < words; ++w) {
-        const uint64_t from = here[w] & in_memory[w] & in_time[w];
+        const uint64_t from = here[w] & stages[w];
         uint64_t fresh = ((from << 1) | carry) & ~there[w];
         carry = from >> 63;
         there[w] |= fresh;
@@ -120,7 +117,7 @@ void FixedOrderSolver::FindBottleneck() {
   bottleneck_ = 0;
   for (int s = 0; s < S_; ++s) {
     const Segment segment = jump_.Make(cut_[s], s + 1 < S_ ? cut_[s + 1] : blocks_.size());
-    bottleneck_ = std::max(bottleneck_, segment.compute() / speed_[s] + segment.messages());
+    bottleneck_ = std::max(bottleneck_, fit_.Seconds(s, segment.cost()));
   }
 }
 
@@ -134,14 +131,14 @@ std::vector<int> FixedOrderSolver::Best(double limit, Least least, double& sum) 
   sums[at(n, S_)] = 0;
   for (int i = n - 1; i >= 0; --i) {
     if (reached_.Empty(i)) continue;
-    ForEachSegment(i, limit, [&](const Segment& segment, const uint64_t* in_memory, const uint64_t* in_time) {
+    ForEachSegment(i, limit, [&](const Segment& segment, const uint64_t* stages) {
       const int j = segment.end();
       for (int w = 0; w < words; ++w) {
         const uint64_t above = w + 1 < words ? finishes[j][w + 1] << 63 : 0;
-        uint64_t both = reached_[i][w] & in_memory[w] & in_time[w] & (finishes[j][w] >> 1 | above);
+        uint64_t both = reached_[i][w] & stages[w] & (finishes[j][w] >> 1 | above);
         for (; both; both &= both - 1) {
           const int s = w * 64 + LowestBit(both);
-          const double seconds = segment.compute() / speed_[s] + segment.messages();
+          const double seconds = fit_.Seconds(s, segment.cost());
           const double total = (least == Least::kSum ? seconds : seconds * seconds) + sums[at(j, s + 1)];
           if (total * kCostSlack >= sums[at(i, s)]) continue;
           sums[at(i, s)] = total;

@@ -34,8 +34,8 @@ class FixedOrderSolver : public ThresholdSolver {
   Segment Begin(int i);
   // Removes from reached_[i] the numbers of stages from which the rest cannot be done within `limit`.
   void Prune(int i, double limit);
-  // Calls visit(segment, stages with the memory, stages with the time) for each segment from the reached
-  // place i that is within `limit` and the caps of some stage.
+  // Calls visit(segment, stages that can hold it) for each segment from the reached place i that is within `limit`
+  // and the cap of some stage.
   template <typename Visit>
   void ForEachSegment(int i, double limit, Visit visit);
   // Follows from_ back.
@@ -44,7 +44,6 @@ class FixedOrderSolver : public ThresholdSolver {
 
   const Blocks& blocks_;
   const int S_;
-  const std::vector<double> speed_;  // by stage
   const StageFit fit_;
   std::vector<double> remaining_;        // seconds of blocks [i, n)
   std::vector<double> remaining_speed_;  // of stages [s, S)

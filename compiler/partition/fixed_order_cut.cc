@@ -18,69 +18,92 @@ std::vector<int> StageOf(const std::vector<int>& cut, int blocks) {
   return stage_of;
 }
 
-bool Fit(const PartitionProblem& problem, const std::vector<double>& bytes) {
+bool Fit(const PartitionProblem& problem, const std::vector<MemoryUse>& bytes) {
   for (int rank = 0; rank < static_cast<int>(bytes.size()); ++rank) {
-    if (bytes[rank] > static_cast<double>(MemoryOf(problem, rank))) return false;
+    if (bytes[rank].least() > static_cast<double>(MemoryOf(problem, rank))) return false;
   }
   return true;
 }
 
+bool FitWithNothingMadeAgain(const PartitionProblem& problem, const std::vector<MemoryUse>& bytes) {
+  for (int rank = 0; rank < static_cast<int>(bytes.size()); ++rank) {
+    if (bytes[rank].RemakeSeconds(static_cast<double>(MemoryOf(problem, rank))) > 0) return false;
+  }
+  return true;
+}
+
+// The least of the equal shares that stages have of their devices.
+int64_t EqualShare(const PartitionProblem& problem) {
+  std::vector<int> stages(Ranks(problem), 0);
+  for (int s = 0; s < problem.stages; ++s) ++stages[RankOf(problem, s)];
+  int64_t share = kNoCap;
+  for (int rank = 0; rank < Ranks(problem); ++rank)
+    share = std::min(share, MemoryOf(problem, rank) / std::max(1, stages[rank]));
+  return share;
+}
+
 }  // namespace
 
-std::vector<double> DeviceBytes(const PartitionProblem& problem, const Blocks& blocks,
-                                const std::vector<int>& stage_of) {
+std::vector<MemoryUse> UseOfDevices(const PartitionProblem& problem, const Blocks& blocks,
+                                    const std::vector<int>& stage_of) {
   const StageRules rules = RulesOf(problem);
-  std::vector<double> bytes(Ranks(problem), 0);
+  std::vector<MemoryUse> kept(Ranks(problem));
   std::vector<std::vector<int>> held(problem.stages);  // by stage: shared parameters
   for (int block = 0; block < blocks.size(); ++block) {
     const int s = stage_of[block];
-    double& on_device = bytes[RankOf(problem, s)];
-    on_device += BytesOf(blocks.blocks[block].parameter_bytes, blocks.blocks[block].activation_bytes,
-                         rules.in_flight[s]);
+    MemoryUse& on_device = kept[RankOf(problem, s)];
+    on_device.Add(blocks.blocks[block].bytes, rules.copies[s]);
+    on_device.Add(blocks.blocks[block].remake, rules.copies[s]);
     for (const SharedUse& use : blocks.shared[block]) {
       if (std::find(held[s].begin(), held[s].end(), use.group) != held[s].end()) continue;
       held[s].push_back(use.group);
-      on_device += static_cast<double>(use.bytes);
+      on_device.Add(use.bytes, rules.copies[s]);
     }
   }
-  return bytes;
+  return kept;
 }
 
 bool FitsDevices(const PartitionProblem& problem, const Blocks& blocks, const std::vector<int>& stage_of) {
-  return Fit(problem, DeviceBytes(problem, blocks, stage_of));
+  return Fit(problem, UseOfDevices(problem, blocks, stage_of));
 }
 
 FixedOrderCut CutFixedOrder(const PartitionProblem& problem, const Blocks& blocks) {
   const CutSolver solver(problem, blocks);
-  StageRules rules = RulesOf(problem);
+  const StageRules rules = RulesOf(problem);
   FixedOrderCut result;
-  if (FitsStageCaps(blocks, rules)) {
-    if (const auto cut = solver.Solve(rules)) {
-      std::vector<int> stage_of = StageOf(*cut, blocks.size());
-      if (FitsDevices(problem, blocks, stage_of)) {
-        result.stage_of = std::move(stage_of);
-        return result;
-      }
-    }
-  }
+  double least = std::numeric_limits<double>::infinity(), best_time = least;
+  bool all_kept = false;
+  // Returns what the fullest device needs.
+  const auto offer = [&](const StageRules& capped) {
+    double most = 0;
+    const auto cut = solver.Solve(capped);
+    if (!cut) return std::numeric_limits<double>::infinity();
+    std::vector<int> stage_of = StageOf(*cut, blocks.size());
+    const std::vector<MemoryUse> bytes = UseOfDevices(problem, blocks, stage_of);
+    for (const MemoryUse& kept : bytes) most = std::max(most, kept.least());
+    if (!Fit(problem, bytes)) return most;
+    all_kept = FitWithNothingMadeAgain(problem, bytes);
+    const double time = StepTime(problem, ByItem(problem, stage_of));
+    if (time >= best_time) return most;
+    result.stage_of = std::move(stage_of);
+    best_time = time;
+    return most;
+  };
+  if (FitsStageCaps(blocks, rules)) offer(rules);
+  if (all_kept || (result.stage_of && OneStageADevice(problem))) return result;
   const int64_t least_cap = LeastStageCap(blocks, rules);
   if (OneStageADevice(problem)) {
     result.least_memory = least_cap;
     return result;
   }
-  double least = std::numeric_limits<double>::infinity(), best_time = 0;
-  for (double factor : {1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0}) {
-    std::fill(rules.cap.begin(), rules.cap.end(), static_cast<int64_t>(least_cap * factor));
-    std::vector<int> stage_of = StageOf(*solver.Solve(rules), blocks.size());
-    const std::vector<double> bytes = DeviceBytes(problem, blocks, stage_of);
-    least = std::min(least, *std::max_element(bytes.begin(), bytes.end()));
-    if (!Fit(problem, bytes)) continue;
-    const double time = StepTime(problem, ByItem(problem, stage_of));
-    if (!result.stage_of || time < best_time) {
-      result.stage_of = std::move(stage_of);
-      best_time = time;
-    }
-  }
+  StageRules capped = rules;
+  const auto offer_cap = [&](int64_t cap) {
+    std::fill(capped.cap.begin(), capped.cap.end(), cap);
+    return offer(capped);
+  };
+  for (double factor : {1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0})
+    least = std::min(least, offer_cap(static_cast<int64_t>(least_cap * factor)));
+  if (EqualShare(problem) > least_cap) offer_cap(EqualShare(problem));
   result.least_memory = static_cast<int64_t>(least);
   return result;
 }

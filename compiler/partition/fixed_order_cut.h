@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/partition/blocks.h"
+#include "compiler/partition/memory_use.h"
 
 namespace pipec {
 
@@ -16,9 +17,9 @@ struct FixedOrderCut {
 // As SolveFixedOrder in solve.h.
 FixedOrderCut CutFixedOrder(const PartitionProblem& problem, const Blocks& blocks);
 
-// Bytes of each device.
-std::vector<double> DeviceBytes(const PartitionProblem& problem, const Blocks& blocks,
-                                const std::vector<int>& stage_of);
+// What each device keeps.
+std::vector<MemoryUse> UseOfDevices(const PartitionProblem& problem, const Blocks& blocks,
+                                   const std::vector<int>& stage_of);
 
 bool FitsDevices(const PartitionProblem& problem, const Blocks& blocks, const std::vector<int>& stage_of);
 

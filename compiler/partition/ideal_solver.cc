@@ -18,19 +18,18 @@ IdealSolver::IdealSolver(const Blocks& blocks, const Ideals& ideals, const Stage
     : blocks_(blocks),
       ideals_(ideals),
       S_(rules.stages()),
-      speed_(rules.speed),
-      fit_(rules),
+      fit_(rules, blocks.can_remake),
       most_pairs_(most_pairs),
       front_speed_(S_ + 1, 0),
-      slowest_(*std::min_element(speed_.begin(), speed_.end())),
-      bytes_of_group_(blocks.shared_groups, 0),
+      slowest_(*std::min_element(rules.speed.begin(), rules.speed.end())),
+      bytes_of_group_(blocks.shared_groups),
       possible_(ideals.size(), S_),
       reached_(ideals.size(), S_),
       from_(static_cast<size_t>(ideals.size()) * (S_ + 1)),
       held_tensor_(blocks.tensors.size(), 0),
       held_group_(blocks.shared_groups, 0),
       stage_seconds_(S_) {
-  for (int s = 0; s < S_; ++s) front_speed_[s + 1] = front_speed_[s] + speed_[s];
+  for (int s = 0; s < S_; ++s) front_speed_[s + 1] = front_speed_[s] + rules.speed[s];
   for (const Ideal& ideal : ideals.ideals) {
     seconds_.push_back(static_cast<double>(ideal.seconds));
     crossing_.push_back(static_cast<double>(ideal.crossing_seconds));
@@ -75,8 +74,8 @@ void IdealSolver::StartFrom(const Ideal& from) {
 
 // A tensor that crosses both ideals is counted twice: once too often, and twice if none of its blocks lies between
 // them. A shared parameter of which the first ideal has a user is needed again if there is one more in between.
-IdealSolver::Cost IdealSolver::CostTo(const Ideal& from, const Ideal& to) const {
-  Cost cost;
+StageCost IdealSolver::CostTo(const Ideal& from, const Ideal& to) const {
+  StageCost cost;
   cost.compute = static_cast<double>(to.seconds - from.seconds);
   long double messages = from.crossing_seconds + to.crossing_seconds;
   for (size_t k = to.tensors; k < to.tensors_end; ++k) {
@@ -85,11 +84,16 @@ IdealSolver::Cost IdealSolver::CostTo(const Ideal& from, const Ideal& to) const 
     if (held > 0) messages -= blocks_.tensors[crossing.id].seconds * (held == crossing.held ? 2 : 1);
   }
   cost.messages = std::max(0.0, static_cast<double>(messages));
-  cost.activation_bytes = to.activation_bytes - from.activation_bytes;
-  cost.parameter_bytes = to.parameter_bytes - from.parameter_bytes + from.crossing_bytes;
+  cost.bytes = to.bytes;
+  cost.bytes -= from.bytes;
+  cost.bytes += from.crossing_bytes;
+  if (blocks_.can_remake) {
+    cost.remake = to.remake;
+    cost.remake -= from.remake;
+  }
   for (size_t k = to.shared; k < to.shared_end; ++k) {
     const Crossing& crossing = ideals_.crossing[k];
-    if (held_group_[crossing.id] == crossing.held) cost.parameter_bytes -= bytes_of_group_[crossing.id];
+    if (held_group_[crossing.id] == crossing.held) cost.bytes -= bytes_of_group_[crossing.id];
   }
   return cost;
 }
@@ -109,11 +113,8 @@ bool IdealSolver::ForEachStage(int a, double limit, Wanted wanted, Visit visit) 
     const Ideal& to = ideals_.ideals[b];
     if (!ideals_.Inside(from, to)) continue;
     pairs_ += 4;
-    const Cost cost = CostTo(from, to);
-    const uint64_t* in_time = fit_.Time(cost.compute, cost.messages, limit, unused);
-    if (!in_time) continue;
-    const uint64_t* in_memory = fit_.Memory(cost.parameter_bytes, cost.activation_bytes);
-    if (in_memory) visit(b, cost, in_time, in_memory);
+    const StageCost cost = CostTo(from, to);
+    if (const uint64_t* stages = fit_.Within(cost, limit, unused)) visit(b, cost, stages);
   }
   return pairs_ < most_pairs_;
 }
@@ -139,10 +140,10 @@ ThresholdSolver::Answer IdealSolver::Probe(double limit) {
       return false;
     };
     const bool go_on = ForEachStage(
-        a, limit, wanted, [&](int b, const Cost&, const uint64_t* in_time, const uint64_t* in_memory) {
+        a, limit, wanted, [&](int b, const StageCost&, const uint64_t* stages) {
           for (int w = 0; w < words; ++w) {
-            const uint64_t below = w > 0 ? (in_time[w - 1] & in_memory[w - 1]) >> 63 : 0;
-            uint64_t fresh = fresh_at(b, w) & ((in_time[w] & in_memory[w]) << 1 | below);
+            const uint64_t below = w > 0 ? stages[w - 1] >> 63 : 0;
+            uint64_t fresh = fresh_at(b, w) & (stages[w] << 1 | below);
             reached_[b][w] |= fresh;
             for (; fresh; fresh &= fresh - 1)
               from_[static_cast<size_t>(b) * (S_ + 1) + w * 64 + LowestBit(fresh)] = a;
@@ -167,8 +168,7 @@ std::vector<int> IdealSolver::StagesBetween(const std::vector<int>& boundaries) 
   for (int s = 0; s < S_; ++s) {
     const Ideal& from = ideals_.ideals[boundaries[s]];
     StartFrom(from);
-    const Cost cost = CostTo(from, ideals_.ideals[boundaries[s + 1]]);
-    stage_seconds_[s] = cost.compute / speed_[s] + cost.messages;
+    stage_seconds_[s] = fit_.Seconds(s, CostTo(from, ideals_.ideals[boundaries[s + 1]]));
     for (int block = 0; block < blocks_.size(); ++block) {
       if (s > 0 && !ideals_.Has(from, block)) stage_of[block] = s;
     }
@@ -199,11 +199,11 @@ std::vector<int> IdealSolver::Best(double limit, Least least, double& sum) {
     };
     if (reached_.Empty(a)) continue;
     complete = ForEachStage(
-        a, limit, wanted, [&](int b, const Cost& cost, const uint64_t* in_time, const uint64_t* in_memory) {
+        a, limit, wanted, [&](int b, const StageCost& cost, const uint64_t* stages) {
           for (int w = 0; w < words; ++w) {
-            for (uint64_t both = both_at(b, w) & in_time[w] & in_memory[w]; both; both &= both - 1) {
+            for (uint64_t both = both_at(b, w) & stages[w]; both; both &= both - 1) {
               const int s = w * 64 + LowestBit(both);
-              const double seconds = cost.compute / speed_[s] + cost.messages;
+              const double seconds = fit_.Seconds(s, cost);
               const double total = (least == Least::kSum ? seconds : seconds * seconds) + sums[at(b, s + 1)];
               if (total * kCostSlack >= sums[at(a, s)]) continue;
               sums[at(a, s)] = total;

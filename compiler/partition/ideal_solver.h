@@ -30,19 +30,13 @@ class IdealSolver : public ThresholdSolver {
   int64_t pairs() const { return pairs_; }
 
  private:
-  // What a stage costs.
-  struct Cost {
-    double compute = 0, messages = 0;
-    int64_t parameter_bytes = 0, activation_bytes = 0;
-  };
-
   // Fills possible_.
   void FindPossible(double limit);
   // For CostTo.
   void StartFrom(const Ideal& from);
   // Of the stage from the ideal that StartFrom named.
-  Cost CostTo(const Ideal& from, const Ideal& to) const;
-  // Calls visit(b, cost, stages that hold it) for the ideals b around a, where wanted(b) and some stage can hold
+  StageCost CostTo(const Ideal& from, const Ideal& to) const;
+  // Calls visit(b, cost, stages that can hold it) for the ideals b around a, where wanted(b) and some stage can hold
   // what lies between. False if it gave up.
   template <typename Wanted, typename Visit>
   bool ForEachStage(int a, double limit, Wanted wanted, Visit visit);
@@ -53,13 +47,12 @@ class IdealSolver : public ThresholdSolver {
   const Blocks& blocks_;
   const Ideals& ideals_;
   const int S_;
-  const std::vector<double> speed_;  // by stage
   const StageFit fit_;
   const int64_t most_pairs_;
   std::vector<double> front_speed_;  // of stages [0, s)
   double slowest_ = 0;
   std::vector<double> seconds_, crossing_;  // by ideal
-  std::vector<int64_t> bytes_of_group_;
+  std::vector<HeldBytes> bytes_of_group_;
   StageSets possible_, reached_;  // by ideal
   std::vector<int> from_;         // by ideal and number of stages: the ideal in front of the last one
   std::vector<int> held_tensor_, held_group_;  // in the ideal that StartFrom named; 0: does not cross

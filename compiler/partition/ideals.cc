@@ -136,8 +136,8 @@ class Finder {
   Ideal With(const Ideal& ideal, int block) {
     Ideal grown = ideal;
     ++grown.held;
-    grown.parameter_bytes += blocks_.blocks[block].parameter_bytes;
-    grown.activation_bytes += blocks_.blocks[block].activation_bytes;
+    grown.bytes += blocks_.blocks[block].bytes;
+    grown.remake += blocks_.blocks[block].remake;
     grown.tensors = found_.crossing.size();
     Count(ideal.tensors, ideal.tensors_end, tensors_of_[block], [&](int t, int held) {
       if (held == 1) grown.crossing_seconds += blocks_.tensors[t].seconds;
@@ -151,7 +151,7 @@ class Finder {
     std::sort(groups_.begin(), groups_.end());
     Count(ideal.shared, ideal.shared_end, groups_, [&](int group, int held) {
       if (held == 1) {
-        grown.parameter_bytes += bytes_of_group_[group];
+        grown.bytes += bytes_of_group_[group];
         grown.crossing_bytes += bytes_of_group_[group];
       }
       if (held < users_[group]) return true;
@@ -187,7 +187,7 @@ class Finder {
   const int most_;
   std::vector<std::vector<int>> tensors_of_;  // by block, ascending
   std::vector<int> users_;                    // by group: blocks
-  std::vector<int64_t> bytes_of_group_;
+  std::vector<HeldBytes> bytes_of_group_;
   std::vector<int> groups_;
   Ideals found_;
 };

@@ -24,9 +24,9 @@ struct Ideal {
   int held = 0;                      // how many blocks it has
   long double seconds = 0;           // of their compute
   long double crossing_seconds = 0;  // of the tensors that cross the boundary behind it
-  int64_t parameter_bytes = 0;       // with the shared parameters that some of its blocks use
-  int64_t crossing_bytes = 0;        // of those that others use too
-  int64_t activation_bytes = 0;
+  HeldBytes bytes;                   // with the shared parameters that some of its blocks use
+  HeldBytes crossing_bytes;          // of those that others use too
+  Remake remake;
   size_t set = 0;                       // where its set begins in Ideals::words
   size_t tensors = 0, tensors_end = 0;  // its range of Ideals::crossing, by id
   size_t shared = 0, shared_end = 0;    // likewise

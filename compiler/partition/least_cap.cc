@@ -8,42 +8,44 @@ namespace {
 // Bytes of blocks [begin, end), moved along by either end.
 class Window {
  public:
-  Window(const Blocks& blocks, int in_flight)
-      : blocks_(blocks), in_flight_(in_flight), holders_(blocks.shared_groups) {}
+  Window(const Blocks& blocks, const Copies& copies)
+      : blocks_(blocks), copies_(copies), holders_(blocks.shared_groups) {}
 
   int begin() const { return begin_; }
   int end() const { return end_; }
-  double bytes() const { return BytesOf(parameters_, activations_, in_flight_); }
+  double bytes() const { return BytesOf(bytes_, copies_); }
 
-  void GrowEnd() { Count(end_++, 1); }
-  void ShrinkEnd() { Count(--end_, -1); }
+  void GrowEnd() { Grow(end_++); }
+  void ShrinkEnd() { Shrink(--end_); }
   // Moves on past block begin().
   void ShrinkBegin() {
     if (begin_ == end_) {
       ++end_;
     } else {
-      Count(begin_, -1);
+      Shrink(begin_);
     }
     ++begin_;
   }
 
  private:
-  void Count(int block, int sign) {
-    parameters_ += sign * blocks_.blocks[block].parameter_bytes;
-    activations_ += sign * blocks_.blocks[block].activation_bytes;
+  void Grow(int block) {
+    bytes_ += blocks_.blocks[block].bytes;
     for (const SharedUse& use : blocks_.shared[block]) {
-      int& holders = holders_[use.group];
-      const bool held = holders > 0;
-      holders += sign;
-      if (held != (holders > 0)) parameters_ += sign * use.bytes;
+      if (holders_[use.group]++ == 0) bytes_ += use.bytes;
+    }
+  }
+  void Shrink(int block) {
+    bytes_ -= blocks_.blocks[block].bytes;
+    for (const SharedUse& use : blocks_.shared[block]) {
+      if (--holders_[use.group] == 0) bytes_ -= use.bytes;
     }
   }
 
   const Blocks& blocks_;
-  const int in_flight_;
+  const Copies copies_;
   std::vector<int> holders_;  // by shared parameter: blocks of the window that hold it
   int begin_ = 0, end_ = 0;
-  int64_t parameters_ = 0, activations_ = 0;
+  HeldBytes bytes_;
 };
 
 }  // namespace
@@ -54,7 +56,7 @@ bool FitsStageCaps(const Blocks& blocks, const StageRules& rules) {
   reached[0] = 1;
   for (int s = 0; s < rules.stages(); ++s) {
     std::fill(next.begin(), next.end(), 0);
-    Window window(blocks, rules.in_flight[s]);
+    Window window(blocks, rules.copies[s]);
     const double cap = static_cast<double>(rules.cap[s]);
     int marked = 0;
     for (int i = 0; i < n; ++i, window.ShrinkBegin()) {

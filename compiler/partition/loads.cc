@@ -1,10 +1,18 @@
 #include <algorithm>
 
 #include "compiler/partition/blocks.h"
+#include "compiler/partition/fixed_order_cut.h"
 #include "compiler/partition/solve.h"
 #include "compiler/partition/stage_rules.h"
 
 namespace pipec {
+namespace {
+
+bool CanRemake(const PartitionItem& item) {
+  return std::any_of(item.remake.begin(), item.remake.end(), [](const PartitionRemake& kind) { return kind.bytes > 0; });
+}
+
+}  // namespace
 
 int MaxStages(const PartitionProblem& problem) { return MakeBlocks(problem).size(); }
 
@@ -29,6 +37,15 @@ std::vector<double> DeviceLoads(const PartitionProblem& problem, absl::Span<cons
   std::vector<double> loads(Ranks(problem), 0);
   const std::vector<double> stages = StageLoads(problem, stage_of);
   for (int s = 0; s < problem.stages; ++s) loads[RankOf(problem, s)] += stages[s];
+  if (!std::any_of(problem.items.begin(), problem.items.end(), CanRemake)) return loads;
+  const Blocks blocks = MakeBlocks(problem);
+  std::vector<int> by_block;
+  for (const Block& block : blocks.blocks) by_block.push_back(stage_of[block.first_item]);
+  const std::vector<MemoryUse> kept = UseOfDevices(problem, blocks, by_block);
+  for (int rank = 0; rank < Ranks(problem); ++rank) {
+    if (MemoryOf(problem, rank) == kNoCap) continue;
+    loads[rank] += kept[rank].RemakeSeconds(static_cast<double>(MemoryOf(problem, rank))) / SpeedOf(problem, rank);
+  }
   return loads;
 }
 

@@ -2,6 +2,7 @@
 // the slowest device is as fast as possible. Plain structs; knows no model graph.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <utility>
@@ -9,11 +10,22 @@
 
 namespace pipec {
 
+// Activations that can be made again for the backward pass instead of being kept.
+struct PartitionRemake {
+  int64_t bytes = 0;   // per microbatch in flight
+  double seconds = 0;  // to make all of them; a part of them takes its part
+};
+inline constexpr int kRemakeKinds = 3;
+
 struct PartitionItem {
   double seconds = 0;              // compute of the item, forward and backward, for one microbatch
   int64_t parameter_bytes = 0;     // parameters, gradients, optimizer state that live with it
   int64_t activation_bytes = 0;    // kept from F to the backward, per microbatch in flight
   bool glued_to_previous = false;  // in one stage with the item before
+  int64_t weight_bytes = 0;        // of parameters that learn, beside parameter_bytes: kept in every weight version
+  // Beside activation_bytes, by kind. A device on which not everything fits makes kind 0 again first, then kind 1, and of the
+  // last one that it needs only a part.
+  std::array<PartitionRemake, kRemakeKinds> remake = {};
 };
 
 // A tensor that one item makes and others use. Each stage that holds one of these items, but not all, sends
@@ -31,6 +43,7 @@ struct PartitionTensor {
 struct PartitionShared {
   std::vector<int> items;
   int64_t bytes = 0;
+  int64_t weight_bytes = 0;  // as an item's
 };
 
 // Items stand in an order that is valid: what comes before another comes first. A solution need not keep it.
@@ -43,6 +56,8 @@ struct PartitionProblem {
   int stages = 1;
   // Activations that stage s keeps at once, in microbatches (1f1b: P - s). Empty: 1 each.
   std::vector<int> in_flight;
+  // Weight versions that stage s keeps. Empty: 1 each.
+  std::vector<int> versions;
   // Stages that share a device: their seconds and bytes add up. Empty: a device for each stage.
   std::vector<int> rank_of_stage;
   // By device: how many times as fast as `seconds` say. Empty: 1 each.

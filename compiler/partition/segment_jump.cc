@@ -9,14 +9,16 @@ SegmentJump::SegmentJump(const Blocks& blocks)
   const int n = blocks.size();
   compute_.resize(n + 1, 0);
   crossing_seconds_.resize(n + 1, 0);
-  parameter_bytes_.resize(n + 1, 0);
-  activation_bytes_.resize(n + 1, 0);
+  bytes_.resize(n + 1);
+  remake_.resize(n + 1);
   for (int i = 0; i < n; ++i) {
     const Block& block = blocks.blocks[i];
     compute_[i + 1] = compute_[i] + block.seconds;
     crossing_seconds_[i + 1] = crossing_seconds_[i] + block.produced_seconds;
-    parameter_bytes_[i + 1] = parameter_bytes_[i] + block.parameter_bytes;
-    activation_bytes_[i + 1] = activation_bytes_[i] + block.activation_bytes;
+    bytes_[i + 1] = bytes_[i];
+    bytes_[i + 1] += block.bytes;
+    remake_[i + 1] = remake_[i];
+    remake_[i + 1] += block.remake;
     for (const TensorUse& use : blocks.uses[i]) {
       if (use.producer >= 0) crossing_seconds_[i + 1] -= use.seconds;
     }
@@ -46,14 +48,16 @@ Segment SegmentJump::Jump(int begin, int end) const {
     const int next = *std::lower_bound(tensor.consumers.begin(), tensor.consumers.end(), begin);
     if (next < end) messages += tensor.seconds;  // received
   }
-  int64_t parameter_bytes = parameter_bytes_[end] - parameter_bytes_[begin];
+  HeldBytes bytes = bytes_[end];
+  bytes -= bytes_[begin];
+  Remake remake = remake_[end];
+  remake -= remake_[begin];
   for (const Shared& shared : shared_) {
     const auto next = std::lower_bound(shared.holders.begin(), shared.holders.end(), begin);
-    if (next != shared.holders.end() && *next < end) parameter_bytes += shared.bytes;
+    if (next != shared.holders.end() && *next < end) bytes += shared.bytes;
   }
-  return Segment(blocks_, begin, end, static_cast<double>(compute_[end] - compute_[begin]),
-                 static_cast<double>(messages), parameter_bytes,
-                 activation_bytes_[end] - activation_bytes_[begin]);
+  return Segment(blocks_, begin, end,
+                 {static_cast<double>(compute_[end] - compute_[begin]), static_cast<double>(messages), bytes, remake});
 }
 
 }  // namespace pipec

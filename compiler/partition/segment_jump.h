@@ -25,10 +25,11 @@ class SegmentJump {
   // By place: sums of all blocks in front of it, and of the tensors that cross it. Differences of sums over
   // all blocks must be as good as a sum over few: more digits.
   std::vector<long double> compute_, crossing_seconds_;
-  std::vector<int64_t> parameter_bytes_, activation_bytes_;
+  std::vector<HeldBytes> bytes_;
+  std::vector<Remake> remake_;
   struct Shared {
     std::vector<int> holders;  // ascending
-    int64_t bytes = 0;
+    HeldBytes bytes;
   };
   std::vector<Shared> shared_;  // by group
 };

@@ -39,9 +39,10 @@ int MaxStages(const PartitionProblem& problem);
 // cut costs.
 absl::Status CheckPartition(const PartitionProblem& problem, const PartitionSolution& solution);
 
-// Seconds of each stage of a cut, given by item; messages counted at both ends.
+// Seconds of each stage of a cut, given by item, with nothing made again; messages counted at both ends.
 std::vector<double> StageLoads(const PartitionProblem& problem, absl::Span<const int> stage_of);
-// Of each device: the sum of its stages.
+// Of each device: the sum of its stages, and of what it makes again to fit its memory; infinity if that
+// is not enough.
 std::vector<double> DeviceLoads(const PartitionProblem& problem, absl::Span<const int> stage_of);
 // What the solver minimises: the slowest device, or for few microbatches the sum of all stages and
 // microbatches - 1 times the slowest device.

@@ -1,78 +1,89 @@
 #include "compiler/partition/stage_fit.h"
 
 #include <algorithm>
+#include <limits>
+#include <tuple>
 
 namespace pipec {
+namespace {
 
-StageFit::StageFit(const StageRules& rules)
-    : speeds_(rules.speed),
-      as_fast_(rules.stages(), rules.stages()),
-      of_class_(rules.stages(), rules.stages()),
-      any_(1, rules.stages()) {
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+StageFit::StageFit(const StageRules& rules, bool can_remake)
+    : can_remake_(can_remake), members_(rules.stages(), rules.stages()), found_(1, rules.stages()) {
   const int S = rules.stages();
-  std::sort(speeds_.begin(), speeds_.end());
-  speeds_.erase(std::unique(speeds_.begin(), speeds_.end()), speeds_.end());
-  for (int k = 0; k < static_cast<int>(speeds_.size()); ++k) {
-    slowness_.push_back(1 / speeds_[k]);
-    for (int s = 0; s < S; ++s) {
-      if (rules.speed[s] >= speeds_[k]) as_fast_.Insert(k, s);
-    }
-  }
+  const auto class_of = [&rules](int s) {
+    // Without a cap it does not matter how often anything is kept.
+    return StageClass{rules.cap[s] == kNoCap ? Copies{} : rules.copies[s], rules.cap[s], rules.speed[s]};
+  };
+  const auto key = [](const StageClass& kind) {
+    return std::tuple(-kind.copies.microbatches, -kind.copies.versions, kind.cap, kind.speed);
+  };
   for (int s = 0; s < S; ++s) {
-    unlimited_ &= rules.cap[s] == kNoCap;
-    equal_caps_ &= rules.cap[s] == rules.cap[0];
-    classes_.push_back({rules.in_flight[s], rules.cap[s]});
+    classes_.push_back(class_of(s));
+    fastest_ = std::max(fastest_, rules.speed[s]);
   }
-  const auto order = [](const MemoryClass& a, const MemoryClass& b) {
-    return a.in_flight != b.in_flight ? a.in_flight > b.in_flight : a.cap < b.cap;
+  std::sort(classes_.begin(), classes_.end(),
+            [&key](const StageClass& a, const StageClass& b) { return key(a) < key(b); });
+  classes_.erase(std::unique(classes_.begin(), classes_.end(),
+                             [&key](const StageClass& a, const StageClass& b) { return key(a) == key(b); }),
+                 classes_.end());
+  const auto no_better = [](const StageClass& a, const StageClass& b) {
+    return a.copies.versions >= b.copies.versions && a.cap <= b.cap && a.speed <= b.speed;
   };
-  const auto same = [](const MemoryClass& a, const MemoryClass& b) {
-    return a.in_flight == b.in_flight && a.cap == b.cap;
-  };
-  std::sort(classes_.begin(), classes_.end(), order);
-  classes_.erase(std::unique(classes_.begin(), classes_.end(), same), classes_.end());
-  for (int k = 0; k < static_cast<int>(classes_.size()); ++k) {
-    for (int s = 0; s < S; ++s) {
-      const MemoryClass stage{rules.in_flight[s], rules.cap[s]};
-      if (same(stage, classes_[k]) || (equal_caps_ && order(classes_[k], stage))) of_class_.Insert(k, s);
+  nested_ = classes_.end() == std::adjacent_find(classes_.begin(), classes_.end(),
+                                                 [&no_better](const StageClass& a, const StageClass& b) {
+                                                   return !no_better(a, b);
+                                                 });
+  for (int s = 0; s < S; ++s) {
+    for (int k = 0; k < static_cast<int>(classes_.size()); ++k) {
+      const bool same = key(class_of(s)) == key(classes_[k]);
+      if (same) class_of_.push_back(k);
+      if (same || (nested_ && key(classes_[k]) < key(class_of(s)))) members_.Insert(k, s);
     }
   }
 }
 
-const uint64_t* StageFit::Time(double compute, double messages, double limit, double& next) const {
-  for (int k = 0; k < static_cast<int>(speeds_.size()); ++k) {
-    const double seconds = compute * slowness_[k] + messages;
-    if (seconds <= limit * kCostSlack) return as_fast_[k];
+double StageFit::Seconds(const StageClass& kind, const StageCost& cost) const {
+  const double seconds = cost.compute / kind.speed + cost.messages;
+  if (kind.cap == kNoCap) return seconds;
+  if (!can_remake_)
+    return BytesOf(cost.bytes, kind.copies) <= static_cast<double>(kind.cap) ? seconds : kInfinity;
+  MemoryUse kept;
+  kept.Add(cost.bytes, kind.copies);
+  kept.Add(cost.remake, kind.copies);
+  return seconds + kept.RemakeSeconds(static_cast<double>(kind.cap)) / kind.speed;
+}
+
+bool StageFit::SomeHas(const HeldBytes& bytes) const {
+  const auto has = [&bytes](const StageClass& kind) {
+    return kind.cap == kNoCap || BytesOf(bytes, kind.copies) <= static_cast<double>(kind.cap);
+  };
+  return nested_ ? has(classes_.back()) : std::any_of(classes_.begin(), classes_.end(), has);
+}
+
+const uint64_t* StageFit::Within(const StageCost& cost, double limit, double& next) const {
+  const auto is_within = [&](const StageClass& kind) {
+    const double seconds = Seconds(kind, cost);
+    if (seconds <= limit * kCostSlack) return seconds < kInfinity;
     next = std::min(next, seconds);
+    return false;
+  };
+  if (nested_) {
+    const auto first = std::partition_point(classes_.begin(), classes_.end(),
+                                            [&](const StageClass& kind) { return !is_within(kind); });
+    return first == classes_.end() ? nullptr : members_[static_cast<int>(first - classes_.begin())];
   }
-  return nullptr;
-}
-
-bool StageFit::Fits(const MemoryClass& kind, int64_t parameter_bytes, int64_t activation_bytes) const {
-  return BytesOf(parameter_bytes, activation_bytes, kind.in_flight) <= static_cast<double>(kind.cap);
-}
-
-const uint64_t* StageFit::Any(int64_t parameter_bytes, int64_t activation_bytes) const {
-  any_.Clear();
+  found_.Clear();
   bool some = false;
   for (int k = 0; k < static_cast<int>(classes_.size()); ++k) {
-    if (!Fits(classes_[k], parameter_bytes, activation_bytes)) continue;
+    if (!is_within(classes_[k])) continue;
     some = true;
-    for (int w = 0; w < any_.words(); ++w) any_[0][w] |= of_class_[k][w];
+    for (int w = 0; w < found_.words(); ++w) found_[0][w] |= members_[k][w];
   }
-  return some ? any_[0] : nullptr;
-}
-
-const uint64_t* StageFit::Memory(int64_t parameter_bytes, int64_t activation_bytes) const {
-  return Growing(*this).Memory(parameter_bytes, activation_bytes);
-}
-
-const uint64_t* StageFit::Growing::Memory(int64_t parameter_bytes, int64_t activation_bytes) {
-  if (fit_.unlimited_) return fit_.of_class_[0];
-  if (!fit_.equal_caps_) return fit_.Any(parameter_bytes, activation_bytes);
-  const int classes = static_cast<int>(fit_.classes_.size());
-  while (first_ < classes && !fit_.Fits(fit_.classes_[first_], parameter_bytes, activation_bytes)) ++first_;
-  return first_ < classes ? fit_.of_class_[first_] : nullptr;
+  return some ? found_[0] : nullptr;
 }
 
 }  // namespace pipec

@@ -14,41 +14,34 @@ constexpr double kCostSlack = 1 + 1e-12;
 
 class StageFit {
  public:
-  explicit StageFit(const StageRules& rules);
+  // `can_remake`: costs may have something that can be made again.
+  StageFit(const StageRules& rules, bool can_remake);
 
-  // Stages for which compute / speed + messages is within `limit`, as a bit set; nullptr: none. `next` becomes
-  // the least seconds of those for which it is not, if that is less.
-  const uint64_t* Time(double compute, double messages, double limit, double& next) const;
-  // Stages whose cap is not exceeded; nullptr: none.
-  const uint64_t* Memory(int64_t parameter_bytes, int64_t activation_bytes) const;
-  double fastest() const { return speeds_.back(); }
-
-  // As Memory, for one segment while it grows.
-  class Growing {
-   public:
-    explicit Growing(const StageFit& fit) : fit_(fit), first_(0) {}
-    const uint64_t* Memory(int64_t parameter_bytes, int64_t activation_bytes);
-
-   private:
-    const StageFit& fit_;
-    int first_;
-  };
+  double fastest() const { return fastest_; }
+  // Whether some stage's cap is not exceeded; no longer, once it is, while the segment grows.
+  bool SomeHas(const HeldBytes& bytes) const;
+  // Stages that take no longer than `limit`, what they make again counted, as a bit set; nullptr: none. Valid until the
+  // next call. `next` becomes the least seconds of those that take longer, if that is less.
+  const uint64_t* Within(const StageCost& cost, double limit, double& next) const;
+  // Of one stage; infinity if its cap is exceeded.
+  double Seconds(int stage, const StageCost& cost) const { return Seconds(classes_[class_of_[stage]], cost); }
 
  private:
-  struct MemoryClass {
-    int in_flight = 0;
+  // Stages that are alike.
+  struct StageClass {
+    Copies copies;
     int64_t cap = 0;
+    double speed = 1;
   };
-  bool Fits(const MemoryClass& kind, int64_t parameter_bytes, int64_t activation_bytes) const;
-  const uint64_t* Any(int64_t parameter_bytes, int64_t activation_bytes) const;
+  double Seconds(const StageClass& kind, const StageCost& cost) const;
 
-  bool unlimited_ = true, equal_caps_ = true;
-  std::vector<double> speeds_;        // distinct, ascending
-  std::vector<double> slowness_;      // 1 / speeds_
-  StageSets as_fast_;                 // [k]: stages at least as fast as speeds_[k]
-  std::vector<MemoryClass> classes_;  // distinct; if caps are equal, the most in flight first
-  StageSets of_class_;     // [k]: stages of that class; if caps are equal, of that and all later ones
-  mutable StageSets any_;  // what Any returns
+  const bool can_remake_;
+  double fastest_ = 0;
+  bool nested_ = true;               // no class is better than those after it
+  std::vector<StageClass> classes_;  // distinct
+  std::vector<int> class_of_;        // by stage
+  StageSets members_;                // [k]: stages of class k; if nested, of that and all later ones
+  mutable StageSets found_;          // what Within returns, if not nested
 };
 
 }  // namespace pipec

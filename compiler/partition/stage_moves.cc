@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "compiler/partition/stage_rules.h"
 
@@ -14,6 +15,7 @@ constexpr int kDoublings = 5;  // to the 32nd power
 constexpr int kFarthest = 2;
 // What is kept up to date loses digits.
 constexpr int kMovesBetweenSums = 64;
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -23,7 +25,7 @@ StageMoves::StageMoves(const PartitionProblem& problem, const Blocks& blocks)
       S_(problem.stages),
       children_(Children(blocks)),
       tensors_of_(blocks.size()),
-      in_flight_(RulesOf(problem).in_flight) {
+      copies_(RulesOf(problem).copies) {
   for (int t = 0; t < static_cast<int>(blocks.tensors.size()); ++t) {
     tensors_of_[blocks.tensors[t].producer].push_back(t);
     for (int consumer : blocks.tensors[t].consumers) tensors_of_[consumer].push_back(t);
@@ -31,7 +33,9 @@ StageMoves::StageMoves(const PartitionProblem& problem, const Blocks& blocks)
   for (int s = 0; s < S_; ++s) rank_of_.push_back(RankOf(problem, s));
   for (int rank = 0; rank < Ranks(problem); ++rank) {
     speed_.push_back(SpeedOf(problem, rank));
-    memory_.push_back(static_cast<double>(MemoryOf(problem, rank)));
+    const int64_t memory = MemoryOf(problem, rank);
+    memory_.push_back(memory == kNoCap ? kUnlimited : static_cast<double>(memory));
+    limited_ |= memory != kNoCap;
   }
 }
 
@@ -52,8 +56,8 @@ double StageMoves::Energy(double powers, double sum) const {
 double StageMoves::StepTimeNow() const {
   double slowest = 0, sum = 0;
   for (const Device& device : devices_) {
-    slowest = std::max(slowest, device.seconds);
-    sum += device.seconds;
+    slowest = std::max(slowest, device.load);
+    sum += device.load;
   }
   return problem_.microbatches == 0 ? slowest : sum + (problem_.microbatches - 1) * slowest;
 }
@@ -69,11 +73,11 @@ void StageMoves::Start(const std::vector<int>& stage_of) {
     ++held_[s];
     for (int t : tensors_of_[block]) ++tensor_held_[static_cast<size_t>(t) * S_ + s];
     devices_[rank].seconds += blocks_.blocks[block].seconds / speed_[rank];
-    devices_[rank].bytes +=
-        BytesOf(blocks_.blocks[block].parameter_bytes, blocks_.blocks[block].activation_bytes, in_flight_[s]);
+    devices_[rank].kept.Add(blocks_.blocks[block].bytes, copies_[s]);
+    devices_[rank].kept.Add(blocks_.blocks[block].remake, copies_[s]);
     for (const SharedUse& use : blocks_.shared[block]) {
       if (shared_held_[static_cast<size_t>(use.group) * S_ + s]++ == 0)
-        devices_[rank].bytes += static_cast<double>(use.bytes);
+        devices_[rank].kept.Add(use.bytes, copies_[s]);
     }
   }
   for (size_t t = 0; t < blocks_.tensors.size(); ++t) {
@@ -83,16 +87,17 @@ void StageMoves::Start(const std::vector<int>& stage_of) {
         devices_[rank_of_[s]].seconds += blocks_.tensors[t].seconds;
     }
   }
+  for (size_t rank = 0; rank < devices_.size(); ++rank) FindLoad(rank, devices_[rank]);
   Sum();
 }
 
 void StageMoves::Sum() {
   scale_ = powers_ = sum_ = 0;
-  for (const Device& device : devices_) scale_ = std::max(scale_, device.seconds);
+  for (const Device& device : devices_) scale_ = std::max(scale_, device.load);
   if (scale_ == 0) scale_ = 1;
   for (const Device& device : devices_) {
-    powers_ += Power(device.seconds);
-    sum_ += device.seconds;
+    powers_ += Power(device.load);
+    sum_ += device.load;
   }
 }
 
@@ -104,34 +109,44 @@ std::pair<int, int> StageMoves::Range(int block) const {
   return {first, last};
 }
 
+void StageMoves::FindLoad(int rank, Device& device) const {
+  device.load = device.seconds;
+  if (memory_[rank] < kUnlimited) device.load += device.kept.RemakeSeconds(memory_[rank]) / speed_[rank];
+}
+
 StageMoves::Change StageMoves::Cost(int block, int to) const {
-  const int from = stage_of_[block];
+  const int from = stage_of_[block], from_rank = rank_of_[from], to_rank = rank_of_[to];
   const Block& moved = blocks_.blocks[block];
-  Change change;
-  change.from_seconds = -moved.seconds / speed_[rank_of_[from]];
-  change.to_seconds = moved.seconds / speed_[rank_of_[to]];
+  Change change{devices_[from_rank], devices_[to_rank]};
+  Device &left = change.from, &reached = from_rank == to_rank ? change.from : change.to;
+  left.seconds -= moved.seconds / speed_[from_rank];
+  reached.seconds += moved.seconds / speed_[to_rank];
   for (int t : tensors_of_[block]) {
     const BlockTensor& tensor = blocks_.tensors[t];
     const int here = tensor_held_[static_cast<size_t>(t) * S_ + from];
     const int there = tensor_held_[static_cast<size_t>(t) * S_ + to];
     const int all = tensor.blocks();
-    change.from_seconds += tensor.seconds * ((here > 1) - (here < all));
-    change.to_seconds += tensor.seconds * ((there + 1 < all) - (there > 0));
+    left.seconds += tensor.seconds * ((here > 1) - (here < all));
+    reached.seconds += tensor.seconds * ((there + 1 < all) - (there > 0));
   }
-  change.from_bytes = -BytesOf(moved.parameter_bytes, moved.activation_bytes, in_flight_[from]);
-  change.to_bytes = BytesOf(moved.parameter_bytes, moved.activation_bytes, in_flight_[to]);
-  for (const SharedUse& use : blocks_.shared[block]) {
-    const size_t group = static_cast<size_t>(use.group) * S_;
-    if (shared_held_[group + from] == 1) change.from_bytes -= static_cast<double>(use.bytes);
-    if (shared_held_[group + to] == 0) change.to_bytes += static_cast<double>(use.bytes);
+  if (limited_) {
+    left.kept.Remove(moved.bytes, copies_[from]);
+    left.kept.Remove(moved.remake, copies_[from]);
+    reached.kept.Add(moved.bytes, copies_[to]);
+    reached.kept.Add(moved.remake, copies_[to]);
+    for (const SharedUse& use : blocks_.shared[block]) {
+      const size_t group = static_cast<size_t>(use.group) * S_;
+      if (shared_held_[group + from] == 1) left.kept.Remove(use.bytes, copies_[from]);
+      if (shared_held_[group + to] == 0) reached.kept.Add(use.bytes, copies_[to]);
+    }
+  }
+  FindLoad(from_rank, left);
+  if (from_rank == to_rank) {
+    change.to = left;
+  } else {
+    FindLoad(to_rank, reached);
   }
   return change;
-}
-
-bool StageMoves::Fits(int from_rank, int to_rank, const Change& change) const {
-  if (from_rank == to_rank)
-    return devices_[to_rank].bytes + change.from_bytes + change.to_bytes <= memory_[to_rank];
-  return devices_[to_rank].bytes + change.to_bytes <= memory_[to_rank];
 }
 
 void StageMoves::Move(int block, int to, const Change& change) {
@@ -147,10 +162,8 @@ void StageMoves::Move(int block, int to, const Change& change) {
     --shared_held_[static_cast<size_t>(use.group) * S_ + from];
     ++shared_held_[static_cast<size_t>(use.group) * S_ + to];
   }
-  devices_[rank_of_[from]].seconds += change.from_seconds;
-  devices_[rank_of_[from]].bytes += change.from_bytes;
-  devices_[rank_of_[to]].seconds += change.to_seconds;
-  devices_[rank_of_[to]].bytes += change.to_bytes;
+  devices_[rank_of_[from]] = change.from;
+  devices_[rank_of_[to]] = change.to;
 }
 
 std::vector<int> StageMoves::Improve(const std::vector<int>& stage_of, int64_t tries, double heat,
@@ -170,13 +183,12 @@ std::vector<int> StageMoves::Improve(const std::vector<int>& stage_of, int64_t t
     if (to >= from) ++to;
     const Change change = Cost(block, to);
     const int from_rank = rank_of_[from], to_rank = rank_of_[to];
-    if (!Fits(from_rank, to_rank, change)) continue;
-    const double from_now = devices_[from_rank].seconds, to_now = devices_[to_rank].seconds;
-    double powers = powers_ - Power(from_now), sum = sum_ + change.from_seconds + change.to_seconds;
-    if (from_rank == to_rank) {
-      powers += Power(from_now + change.from_seconds + change.to_seconds);
-    } else {
-      powers += Power(from_now + change.from_seconds) - Power(to_now) + Power(to_now + change.to_seconds);
+    if (change.from.load == kUnlimited || change.to.load == kUnlimited) continue;  // does not fit
+    const double from_now = devices_[from_rank].load, to_now = devices_[to_rank].load;
+    double powers = powers_ - Power(from_now) + Power(change.from.load), sum = sum_ - from_now + change.from.load;
+    if (from_rank != to_rank) {
+      powers += Power(change.to.load) - Power(to_now);
+      sum += change.to.load - to_now;
     }
     const double after = Energy(powers, sum);
     // Threshold accepting: what is allowed falls steadily.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/partition/blocks.h"
+#include "compiler/partition/memory_use.h"
 
 namespace pipec {
 
@@ -25,13 +26,13 @@ class StageMoves {
 
  private:
   struct Device {
-    double seconds = 0;
-    double bytes = 0;
+    double seconds = 0;  // with nothing made again
+    MemoryUse kept;
+    double load = 0;     // seconds with what is made again; infinity if it does not fit
   };
-  // Of a device pair, after a move: `from` and `to` are the same one if the stages share it.
+  // The two devices after a move; they are the same one if the stages share it.
   struct Change {
-    double from_seconds = 0, to_seconds = 0;
-    double from_bytes = 0, to_bytes = 0;
+    Device from, to;
   };
 
   void Start(const std::vector<int>& stage_of);
@@ -40,7 +41,7 @@ class StageMoves {
   // Stages that block could lie in, as far as its parents and children go.
   std::pair<int, int> Range(int block) const;
   Change Cost(int block, int to) const;
-  bool Fits(int from_rank, int to_rank, const Change& change) const;
+  void FindLoad(int rank, Device& device) const;
   void Move(int block, int to, const Change& change);
   // What annealing lowers: near StepTime, but smooth.
   double Energy(double powers, double sum) const;
@@ -52,8 +53,10 @@ class StageMoves {
   const int S_;
   const std::vector<std::vector<int>> children_;
   std::vector<std::vector<int>> tensors_of_;    // by block
-  std::vector<int> rank_of_, in_flight_;        // by stage
+  std::vector<int> rank_of_;                    // by stage
+  std::vector<Copies> copies_;                  // by stage
   std::vector<double> speed_, memory_;          // by rank
+  bool limited_ = false;                        // some memory is
   std::vector<int> stage_of_, held_;            // by block; by stage, blocks
   std::vector<int> tensor_held_, shared_held_;  // by tensor (group) and stage: blocks
   std::vector<Device> devices_;

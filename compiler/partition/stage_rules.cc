@@ -33,7 +33,8 @@ StageRules RulesOf(const PartitionProblem& problem) {
   for (int s = 0; s < problem.stages; ++s) {
     const int rank = RankOf(problem, s);
     rules.speed.push_back(SpeedOf(problem, rank));
-    rules.in_flight.push_back(problem.in_flight.empty() ? 1 : problem.in_flight[s]);
+    rules.copies.push_back({problem.in_flight.empty() ? 1 : problem.in_flight[s],
+                            problem.versions.empty() ? 1 : problem.versions[s]});
     rules.cap.push_back(MemoryOf(problem, rank));
   }
   return rules;

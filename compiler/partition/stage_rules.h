@@ -1,4 +1,4 @@
-// What distinguishes the stages: the device's speed, the activations kept, the memory allowed.
+// What distinguishes the stages: the device's speed, what is kept more than once, the memory allowed.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/partition/blocks.h"
+#include "compiler/partition/memory_use.h"
 #include "compiler/partition/problem.h"
 
 namespace pipec {
@@ -15,8 +16,8 @@ constexpr int64_t kNoCap = std::numeric_limits<int64_t>::max();
 // By stage.
 struct StageRules {
   std::vector<double> speed;
-  std::vector<int> in_flight;
-  std::vector<int64_t> cap;  // bytes
+  std::vector<Copies> copies;
+  std::vector<int64_t> cap;  // bytes, what can be made again left out where that is needed
 
   int stages() const { return static_cast<int>(speed.size()); }
 };
@@ -34,10 +35,5 @@ int64_t MemoryOf(const PartitionProblem& problem, int rank);
 
 // Seconds that no cut into these stages, each on a device of its own, goes below by compute alone.
 double LeastLoad(const Blocks& blocks, const StageRules& rules);
-
-// In floating point: bytes times microbatches may exceed 64 bits.
-inline double BytesOf(int64_t parameter_bytes, int64_t activation_bytes, int in_flight) {
-  return static_cast<double>(parameter_bytes) + static_cast<double>(in_flight) * activation_bytes;
-}
 
 }  // namespace pipec

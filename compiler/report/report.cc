@@ -84,6 +84,7 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
   const int stages = static_cast<int>(module.stages.size());
   report.stages.resize(stages);
   std::vector<std::set<const Value*>> parameters(stages);
+  std::vector<double> loads(stages, 0);  // by rank, as the partitioner counts them; no more ranks than stages
   for (const Node* node : module.graph.Nodes()) {
     if (node->stage < 0 || node->stage >= stages || node->Is("Message", kPipecDomain)) continue;
     StageRow& row = report.stages[node->stage];
@@ -92,12 +93,13 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
     Add(time, report.origins);
     if (node->kind != Kind::kU) Add(time, row.origins);
     if (node->kind != Kind::kU) row.flop += CostOf(*node).flops;
+    if (node->kind == Kind::kU && module.schedule.asynchronous())
+      loads[module.stages[node->stage].rank] += time.seconds / report.shape.microbatches;
     if (node->kind != Kind::kF) continue;
     for (const Value* input : node->inputs()) {
       if (input && input->kind() == ValueKind::kParameter) parameters[node->stage].insert(input);
     }
   }
-  std::vector<double> loads(stages, 0);  // by rank, as the partitioner counts them; no more ranks than stages
   for (int s = 0; s < stages; ++s) {
     StageRow& row = report.stages[s];
     row.stage = s;

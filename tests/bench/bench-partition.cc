@@ -3,13 +3,17 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <random>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "compiler/partition/fixed_order.h"
 #include "compiler/partition/lower_bound.h"
+#include "compiler/partition/orders.h"
 #include "compiler/partition/solve.h"
 #include "runtime/base/status.h"
 #include "tests/bench/partition_graph.h"
@@ -19,13 +23,14 @@ namespace {
 
 constexpr char kUsage[] =
     "usage: bench-partition FILE --format=dnn-partitioning|pipedream [--stages=K] [--bandwidth=BYTES/S]\n"
-    "                       [--solution=OUT]\n"
+    "                       [--orders=N] [--solution=OUT]\n"
     "--stages: at most so many (dnn-partitioning: what the file says; pipedream: 4)\n"
-    "--bandwidth: of pipedream's messages (1e9)\n";
+    "--bandwidth: of pipedream's messages (1e9)\n"
+    "--orders: also the best of the exact solver's cuts of N orders drawn at random, and of N that go depth first\n";
 
 struct Flags {
   std::string file, format, solution;
-  int stages = 0;
+  int stages = 0, orders = 0;
   double bandwidth = 1e9;
 };
 
@@ -41,6 +46,8 @@ std::optional<Flags> Parse(int argc, char** argv) {
       good = absl::SimpleAtoi(arg, &flags.stages) && flags.stages > 0;
     } else if (absl::ConsumePrefix(&arg, "--bandwidth=")) {
       good = absl::SimpleAtod(arg, &flags.bandwidth) && flags.bandwidth > 0;
+    } else if (absl::ConsumePrefix(&arg, "--orders=")) {
+      good = absl::SimpleAtoi(arg, &flags.orders) && flags.orders > 0;
     } else if (absl::ConsumePrefix(&arg, "--solution=")) {
       flags.solution = std::string(arg);
     } else {
@@ -89,6 +96,27 @@ absl::StatusOr<Result> SolveAtMost(const CostGraph& graph, int most) {
   return best;
 }
 
+// The slowest stage of the best cut into at most so many stages that keeps one of the orders drawn at random.
+double BestOfOrders(const CostGraph& graph, int most, int orders) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int stages = std::min(most, MaxStages(MakeProblem(graph, 1).problem)); stages > 0; --stages) {
+    const PartitionProblem problem = MakeProblem(graph, stages).problem;
+    const Blocks blocks = MakeBlocks(problem);
+    const StageRules rules = RulesOf(problem);
+    const double low = PartitionLowerBound(problem, blocks);
+    if (low >= best) break;
+    const Orders drawn(blocks);
+    std::mt19937_64 random(1);
+    for (int k = 0; k < 2 * orders; ++k) {
+      const Blocks ordered = Reorder(blocks, k % 2 ? drawn.Random(random) : drawn.DepthFirst(random));
+      FixedOrderSolver solver(ordered, rules);
+      if (!LeastBottleneck(solver, low, best).stage_of) continue;
+      best = solver.bottleneck();
+    }
+  }
+  return best;
+}
+
 absl::Status Run(const Flags& flags) {
   ASSIGN_OR_RETURN(CostGraph graph, flags.format == "pipedream" ? ReadPipedream(flags.file, flags.bandwidth)
                                                                 : ReadDnnPartitioning(flags.file));
@@ -104,6 +132,11 @@ absl::Status Run(const Flags& flags) {
     out << nlohmann::json{{"stage_of", stage_of}}.dump() << "\n";
     if (!out) return absl::InternalError(absl::StrCat("cannot write ", flags.solution));
   }
+  if (flags.orders > 0) {
+    const double best = BestOfOrders(graph, graph.stages, flags.orders);
+    std::printf("best_of_orders %.9g ms\nover_best_of_orders %.6f ratio\n", best, result.slowest / best);
+  }
+  std::printf("over_bound %.6f ratio\n", result.slowest / result.bound);
   std::printf("slowest_stage %.9g ms\nbound %.9g ms\nseconds %.3f s\n", result.slowest, result.bound,
               seconds);
   return absl::OkStatus();

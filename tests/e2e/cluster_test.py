@@ -111,7 +111,7 @@ class Cluster(Case):
         report = self.report(f"--cluster={tight}", "--stages=2", "--memory=1GB")
         self.assertEqual([row["memory_limit"] for row in report["stages"]], [small, 10**9])
         tiny = self.cluster({"name": "a", "devices": devices(1000), "link": LINK})
-        self.assertIn("fits the memory of its devices", self.compile(self.model, f"--cluster={tiny}", "--stages=2", expect=1))
+        self.assertIn("of its device is 1000;", self.compile(self.model, f"--cluster={tiny}", "--stages=2", expect=1))
 
     def test_profiles_are_of_devices_by_name(self):
         plan = self.compile(self.model, "--stages=2", "--microbatches=2", "--batch=4")

@@ -77,6 +77,22 @@ class Cut(Case):
         text = self.run_tool("pipec", model, "--stages=3", "--dry-run")
         self.assertRegex(text.stdout + text.stderr, r"equally many nodes a stage the slowest would take [1-9]\.\d\d times")
 
+    def test_a_vocabulary_fifty_times_as_wide_as_the_model(self):
+        """The last product takes as long as several layers: the cut evens that out where equally many layers would not."""
+        for kind, layers in (("gpt", 12), ("llama", 9)):
+            with self.subTest(model=kind):
+                model = self.folder / f"{kind}.onnx"
+                self.run_tool("make-model", kind, f"--layers={layers}", "--hidden=64", "--heads=2", "--sequence=64", "--vocabulary=3200",
+                              "--batch=4", "--no-weights", "-o", model)
+                done = self.run_tool("pipec", model, "--stages=4", "--dry-run", "--json")
+                report = json.loads(done.stdout)
+                loads = [row["forward_s"] + row["backward_s"] for row in report["stages"]]
+                self.assertLess(max(loads), 1.1 * sum(loads) / 4)
+                self.assertLess(report["bound_ratio"], 1.03)
+                text = self.run_tool("pipec", model, "--stages=4", "--dry-run")
+                ratio = re.search(r"equally many nodes a stage the slowest would take ([\d.]+) times", text.stdout + text.stderr)
+                self.assertGreater(float(ratio[1]), 1.3)
+
 
 if __name__ == "__main__":
     main()

@@ -44,10 +44,21 @@ PartitionProblem RandomGraph(std::mt19937& random, bool devices_shared, int most
   const int ranks = devices_shared ? std::min(2, problem.stages) : problem.stages;
   for (int s = 0; s < problem.stages; ++s) {
     problem.in_flight.push_back(pick(1, 4));
+    problem.versions.push_back(pick(1, 3));
     if (devices_shared) problem.rank_of_stage.push_back(s % 2);
   }
   if (pick(0, 1)) {
     for (int rank = 0; rank < ranks; ++rank) problem.speed.push_back(pick(2, 6) / 4.0);
+  }
+  if (pick(0, 1)) {
+    for (PartitionItem& item : problem.items) item.weight_bytes = pick(0, 20);
+    for (PartitionShared& shared : problem.shared) shared.weight_bytes = pick(0, 20);
+  }
+  if (pick(0, 1)) {
+    for (PartitionItem& item : problem.items) {
+      const int kind = pick(0, kRemakeKinds);
+      if (kind < kRemakeKinds) item.remake[kind] = {pick(0, 40), pick(0, 10) * 0.29};
+    }
   }
   if (pick(0, 2) == 0) problem.memory_limit = pick(100, 900) / ranks;
   if (pick(0, 2) == 0) {
@@ -93,7 +104,8 @@ double BruteForceTime(const PartitionProblem& p) {
       stage_of[i] = s;
       ++held[s];
       seconds[s] += here;
-      const int64_t bytes_here = p.items[i].parameter_bytes + p.in_flight[s] * p.items[i].activation_bytes;
+      const int64_t bytes_here = p.items[i].parameter_bytes + p.versions[s] * p.items[i].weight_bytes +
+                                 p.in_flight[s] * p.items[i].activation_bytes;
       bytes[device] += bytes_here;
       if (seconds[s] * std::max(1, p.microbatches) <= best + 1e-9 && bytes[device] <= p.memory_limit)
         place(i + 1);

@@ -23,6 +23,7 @@ PartitionProblem RandomProblem(std::mt19937& random, int most_items) {
   for (int i = 0; i < n; ++i) {
     problem.items.push_back({Pick(random, 0, 20) * 0.37, Pick(random, 0, 50), Pick(random, 0, 20),
                              i > 0 && Pick(random, 0, 5) == 0});
+    problem.items.back().remake[i % kRemakeKinds] = {Pick(random, 0, 20), Pick(random, 0, 10) * 0.29};
   }
   for (int i = 0; i + 1 < n; ++i) {
     for (int copies = Pick(random, 0, 2); copies > 0; --copies) {
@@ -40,17 +41,22 @@ PartitionProblem RandomProblem(std::mt19937& random, int most_items) {
     for (int i = 0; i < n; ++i) {
       if (Pick(random, 0, 8) == 0) items.push_back(i);
     }
-    problem.shared.push_back({items, Pick(random, 0, 60)});
+    problem.shared.push_back({items, Pick(random, 0, 60), Pick(random, 0, 60)});
   }
   return problem;
 }
 
 void ExpectSame(const Segment& a, const Segment& b) {
   EXPECT_EQ(a.end(), b.end());
-  EXPECT_NEAR(a.compute(), b.compute(), 1e-11);
-  EXPECT_NEAR(a.seconds(), b.seconds(), 1e-11);
-  EXPECT_EQ(a.parameter_bytes(), b.parameter_bytes());
-  EXPECT_EQ(a.activation_bytes(), b.activation_bytes());
+  EXPECT_NEAR(a.cost().compute, b.cost().compute, 1e-11);
+  EXPECT_NEAR(a.cost().messages, b.cost().messages, 1e-11);
+  EXPECT_EQ(a.cost().bytes.parameters, b.cost().bytes.parameters);
+  EXPECT_EQ(a.cost().bytes.weights, b.cost().bytes.weights);
+  EXPECT_EQ(a.cost().bytes.activations, b.cost().bytes.activations);
+  for (int k = 0; k < kRemakeKinds; ++k) {
+    EXPECT_EQ(a.cost().remake.bytes[k], b.cost().remake.bytes[k]);
+    EXPECT_NEAR(a.cost().remake.seconds[k], b.cost().remake.seconds[k], 1e-11);
+  }
 }
 
 TEST(SegmentJump, CostsWhatGrowingCosts) {
@@ -85,8 +91,9 @@ double Table(const PartitionProblem& problem, const Blocks& blocks, double limit
     for (int i = 0; i < n; ++i) {
       for (Segment segment(blocks, i); best[i] < kInfinity && segment.end() < n;) {
         segment.Grow();
-        const double seconds = segment.seconds();
-        const int64_t bytes = segment.parameter_bytes() + problem.in_flight[s] * segment.activation_bytes();
+        const double seconds = segment.cost().compute + segment.cost().messages;
+        const HeldBytes& held = segment.cost().bytes;
+        const int64_t bytes = held.parameters + held.weights + problem.in_flight[s] * held.activations;
         if (bytes > problem.memory_limit || seconds > limit) continue;
         double& there = next[segment.end()];
         there = std::min(there, squares ? best[i] + seconds * seconds : std::max(best[i], seconds));
@@ -102,6 +109,7 @@ TEST(SolveFixedOrder, EqualsATableOverAllSegments) {
   int solved = 0, refused = 0;
   for (int round = 0; round < 300; ++round) {
     PartitionProblem problem = RandomProblem(random, 150);
+    for (PartitionItem& item : problem.items) item.remake = {};
     const Blocks blocks = MakeBlocks(problem);
     problem.stages = Pick(random, 1, std::min(blocks.size(), 12));
     for (int s = 0; s < problem.stages; ++s) problem.in_flight.push_back(Pick(random, 1, 4));

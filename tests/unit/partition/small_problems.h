@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <limits>
 #include <numeric>
@@ -57,6 +58,11 @@ inline PartitionProblem RandomProblem(std::mt19937& random, int most_items, bool
     for (int s = 0; s < problem.stages; ++s) problem.in_flight.push_back(pick(1, 4));
     for (int s = 0; s < problem.stages; ++s) problem.rank_of_stage.push_back(devices_shared ? s % 2 : s);
     problem.memory_limit = pick(20, 400);
+    if (pick(0, 1)) {
+      for (int s = 0; s < problem.stages; ++s) problem.versions.push_back(pick(1, 3));
+      for (PartitionItem& item : problem.items) item.weight_bytes = pick(0, 20);
+      for (PartitionShared& shared : problem.shared) shared.weight_bytes = pick(0, 20);
+    }
   }
   return problem;
 }
@@ -73,9 +79,9 @@ inline std::vector<int> FirstItems(const PartitionSolution& solution) {
 // Of one cut.
 struct CutValue {
   double bottleneck = 0;  // of the slowest device
-  double squares = 0;     // of stages
-  double sum = 0;         // of stages
-  int64_t memory = 0;     // of the fullest device
+  double squares = 0;     // of stages, with nothing made again
+  double sum = 0;         // of devices
+  int64_t memory = 0;     // of the fullest device, with everything made again that can be
   bool fits = true;
 };
 
@@ -83,12 +89,18 @@ inline CutValue Value(const PartitionProblem& p, const std::vector<int>& stage_o
   CutValue value;
   std::vector<double> loads(p.stages, 0), seconds(p.stages, 0);
   std::vector<int64_t> bytes(p.stages, 0), devices(p.stages, 0);
+  std::vector<std::array<PartitionRemake, kRemakeKinds>> remake(p.stages);  // by device
   for (size_t i = 0; i < p.items.size(); ++i) {
     const int s = stage_of[i];
     const int device = p.rank_of_stage.empty() ? s : p.rank_of_stage[s];
     loads[s] += p.items[i].seconds / (p.speed.empty() ? 1 : p.speed[device]);
-    bytes[s] +=
-        p.items[i].parameter_bytes + (p.in_flight.empty() ? 1 : p.in_flight[s]) * p.items[i].activation_bytes;
+    const int in_flight = p.in_flight.empty() ? 1 : p.in_flight[s];
+    bytes[s] += p.items[i].parameter_bytes + (p.versions.empty() ? 1 : p.versions[s]) * p.items[i].weight_bytes +
+                in_flight * p.items[i].activation_bytes;
+    for (int k = 0; k < kRemakeKinds; ++k) {
+      remake[device][k].bytes += in_flight * p.items[i].remake[k].bytes;
+      remake[device][k].seconds += p.items[i].remake[k].seconds / (p.speed.empty() ? 1 : p.speed[device]);
+    }
   }
   for (int s = 0; s < p.stages; ++s) {
     for (const PartitionTensor& t : p.tensors) {
@@ -99,18 +111,30 @@ inline CutValue Value(const PartitionProblem& p, const std::vector<int>& stage_o
     for (const PartitionShared& shared : p.shared) {
       bool here = false;
       for (int i : shared.items) here |= stage_of[i] == s;
-      if (here) bytes[s] += shared.bytes;
+      if (here) bytes[s] += shared.bytes + (p.versions.empty() ? 1 : p.versions[s]) * shared.weight_bytes;
     }
-    value.squares += loads[s] * loads[s];
-    value.sum += loads[s];
     const int device = p.rank_of_stage.empty() ? s : p.rank_of_stage[s];
-    value.bottleneck = std::max(value.bottleneck, seconds[device] += loads[s]);
+    seconds[device] += loads[s];
     devices[device] += bytes[s];
+    value.squares += loads[s] * loads[s];
   }
   value.memory = *std::max_element(devices.begin(), devices.end());
-  value.fits = value.memory <= p.memory_limit;
-  for (size_t rank = 0; rank < p.memory_limits.size(); ++rank)
-    value.fits &= devices[rank] <= p.memory_limits[rank];
+  for (int device = 0; device < p.stages; ++device) {
+    int64_t room = p.memory_limit;
+    if (!p.memory_limits.empty() && device < static_cast<int>(p.memory_limits.size()))
+      room = std::min(room, p.memory_limits[device]);
+    room -= devices[device];
+    value.fits &= room >= 0;
+    // What is dearest to make again stays for as long as there is room.
+    for (int k = kRemakeKinds - 1; k >= 0; --k) {
+      const PartitionRemake& kind = remake[device][k];
+      const int64_t stays = std::clamp<int64_t>(room, 0, kind.bytes);
+      room -= stays;
+      if (kind.bytes > 0) seconds[device] += kind.seconds * static_cast<double>(kind.bytes - stays) / kind.bytes;
+    }
+    value.bottleneck = std::max(value.bottleneck, seconds[device]);
+    value.sum += seconds[device];
+  }
   return value;
 }
 
