@@ -53,6 +53,7 @@ std::optional<Failure> Block::Run() {
     thread.index = {number % launch_.block.x, number / launch_.block.x % launch_.block.y,
                     number / (launch_.block.x * launch_.block.y)};
     thread.time = 1;
+    thread.accesses = 0;
     thread.known.fill(0);
     thread.fiber.Start(&Block::Main, &thread);
     Release(thread);

@@ -51,6 +51,7 @@ struct KernelThread {
   Place barrier;
   WarpRequest request;
   uint64_t result = 0;
+  uint32_t accesses = 0;
   // Counted at every barrier and __syncwarp. known[lane]: what of its warp's lanes has happened before.
   uint32_t time = 1;
   std::array<uint32_t, kWarpSize> known;

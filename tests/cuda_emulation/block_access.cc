@@ -11,6 +11,9 @@
 namespace cuda_emulation {
 namespace {
 
+// No thread of a test's kernel does so much work; one that waits for what never comes does.
+constexpr uint32_t kMostAccesses = 1 << 24;
+
 std::string Describe(Access access, size_t bytes, uintptr_t address) {
   char hex[32];
   std::snprintf(hex, sizeof hex, "0x%zx", static_cast<size_t>(address));
@@ -73,6 +76,10 @@ class Block::InBlock : public Accessor {
 };
 
 void Block::CheckAccess(KernelThread& self, uintptr_t address, size_t bytes, Access access) {
+  if (++self.accesses == kMostAccesses) {
+    Fail(self, cudaErrorLaunchTimeout,
+         "has accessed memory " + std::to_string(kMostAccesses) + " times and does not end");
+  }
   if (self.fiber.Contains(address, bytes)) return;
   static thread_local const Extent shared = SharedMemory();
   if (shared.Contains(address, 1)) return CheckShared(self, address, bytes, access);

@@ -51,7 +51,7 @@ Work CopyWork(void* to, const void* from, size_t bytes, bool to_known, bool from
     if (to_known) {
       if (auto failure = CheckCopy(operation, to, bytes, Access::kWrite)) return failure;
     }
-    std::memmove(to, staged ? staged->data() : from, bytes);
+    std::memcpy(to, staged ? staged->data() : from, bytes);
     return std::nullopt;
   };
 }
@@ -64,6 +64,11 @@ cudaError_t Copy(Machine& machine, void* to, const void* from, size_t bytes, cud
     return machine.Refuse(cudaErrorInvalidValue,
                           "a copy of " + std::to_string(bytes) +
                               " bytes whose addresses are not of the kind it names, or of no live memory");
+  }
+  const auto first = reinterpret_cast<uintptr_t>(from), target = reinterpret_cast<uintptr_t>(to);
+  if (first < target + bytes && target < first + bytes) {
+    return machine.Refuse(cudaErrorInvalidValue,
+                          "a copy of " + std::to_string(bytes) + " bytes between ranges that overlap");
   }
   const bool to_known = Known(machine, to);
   const bool from_known = Known(machine, from);

@@ -63,8 +63,13 @@ inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
 inline long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }
 inline double __longlong_as_double(long long x) { return std::bit_cast<double>(x); }
 
-inline int __float2int_rn(float x) { return static_cast<int>(rintf(x)); }
-inline int __float2int_rz(float x) { return static_cast<int>(x); }
+// Out of range they give the nearest integer, of not a number zero (PTX ISA, "cvt").
+inline int __float2int_rz(float x) {
+  if (x != x) return 0;
+  if (x >= 0x1p31f) return INT32_MAX;
+  return x < -0x1p31f ? INT32_MIN : static_cast<int>(x);
+}
+inline int __float2int_rn(float x) { return __float2int_rz(rintf(x)); }
 inline float __int2float_rn(int x) { return static_cast<float>(x); }
 inline float __double2float_rn(double x) { return static_cast<float>(x); }
 

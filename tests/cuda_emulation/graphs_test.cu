@@ -229,6 +229,14 @@ TEST_F(Graphs, UnsafeCalls) {
       ASSERT_EQ(cudaGraphDestroy(graph), cudaSuccess);
     }
   }
+  // So may the thread that captures.
+  Begin();
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  EXPECT_EQ(unsafe[0](), cudaSuccess);
+  EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  EXPECT_EQ(unsafe[0](), cudaErrorStreamCaptureUnsupported);
+  ExpectEnd(cudaErrorStreamCaptureInvalidated);
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   ASSERT_EQ(cudaFree(memory), cudaSuccess);
 }

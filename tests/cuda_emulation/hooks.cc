@@ -21,7 +21,7 @@ struct SourceLocation {
   const char* file;
   unsigned line, column;
 };
-struct OutOfBounds {
+struct Where {
   SourceLocation place;
   // Types follow.
 };
@@ -60,7 +60,7 @@ ACCESS_OF(16)
 void __tsan_read_range(void* address, size_t bytes) { Check(address, bytes, Access::kRead); }
 void __tsan_write_range(void* address, size_t bytes) { Check(address, bytes, Access::kWrite); }
 
-void __ubsan_handle_out_of_bounds(OutOfBounds* where, void* index) {
+void __ubsan_handle_out_of_bounds(Where* where, void* index) {
   if (!current_thread) return;
   const Pause pause;
   pause.self.block->Fail(pause.self, cudaErrorIllegalAddress,
@@ -76,6 +76,12 @@ void __ubsan_handle_type_mismatch_v1(TypeMismatch* where, void* address) {
   pause.self.block->Fail(pause.self, cudaErrorMisalignedAddress,
                          std::string("address ") + hex + " is no multiple of " +
                              std::to_string(1 << where->log_alignment) + " at " + Name(where->place));
+}
+
+void __ubsan_handle_divrem_overflow(Where* where, void*, void*) {
+  if (!current_thread) return;
+  const Pause pause;
+  pause.self.block->Fail(pause.self, cudaErrorLaunchFailure, "a division by zero at " + Name(where->place));
 }
 
 }  // extern "C"

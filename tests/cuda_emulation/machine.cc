@@ -35,10 +35,10 @@ void Machine::StartAfresh(uint64_t seed) {
   scheduler.StartAfresh();
   memory.ClearCells();
   OperationTable::Get().Clear();
-  for (auto& [handle, stream] : streams) stream->last = nullptr, stream->position = 0;
+  for (const auto& stream : streams) stream->last = nullptr, stream->position = 0;
   for (auto& [device, stream] : legacy_) stream->last = nullptr, stream->position = 0;
-  for (auto& [handle, event] : events) event->recorded = nullptr;
-  for (auto& [handle, exec] : graph_execs) exec->last_launch = nullptr;
+  for (const auto& event : events) event->recorded = nullptr;
+  for (const auto& exec : graph_execs) exec->last_launch = nullptr;
   for (const auto& capture : captures) {
     for (CUstream_st* stream : capture->streams) stream->capture = nullptr, stream->frontier.clear();
   }

@@ -4,6 +4,7 @@
 
 #include <driver_types.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -21,24 +22,23 @@
 
 namespace cuda_emulation {
 
-// The objects of one kind that live, by handle.
+// The objects of one kind that live, in the order in which they were made.
 template <typename T>
 class Handles {
  public:
-  T* Add(T value) {
-    auto owned = std::make_unique<T>(std::move(value));
-    T* handle = owned.get();
-    live_.emplace(handle, std::move(owned));
-    return handle;
-  }
-  bool Has(const T* handle) const { return live_.count(handle) > 0; }
-  void Remove(const T* handle) { live_.erase(handle); }
+  T* Add(T value) { return live_.emplace_back(std::make_unique<T>(std::move(value))).get(); }
+  bool Has(const T* handle) const { return Find(handle) != live_.end(); }
+  void Remove(const T* handle) { live_.erase(Find(handle)); }
   size_t size() const { return live_.size(); }
   auto begin() const { return live_.begin(); }
   auto end() const { return live_.end(); }
 
  private:
-  std::map<const T*, std::unique_ptr<T>> live_;
+  auto Find(const T* handle) const {
+    return std::find_if(live_.begin(), live_.end(), [&](const auto& each) { return each.get() == handle; });
+  }
+
+  std::vector<std::unique_ptr<T>> live_;
 };
 
 class Machine {

@@ -43,6 +43,9 @@ TEST_F(Misuse, Memory) {
   EXPECT_EQ(cudaMemcpy(host, x.data(), sizeof host, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemcpy(host, x.data(), sizeof host, cudaMemcpyDefault), cudaSuccess);
   EXPECT_EQ(cudaMemset(host, 0, sizeof host), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy(x.data() + 1, x.data(), 8, cudaMemcpyDeviceToDevice), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpy(x.data() + 2, x.data(), 8, cudaMemcpyDeviceToDevice), cudaSuccess);
+  EXPECT_EQ(x.Read(), (std::vector<int>{1, 2, 1, 2}));
   EXPECT_EQ(cudaFree(host), cudaErrorInvalidValue);
   EXPECT_EQ(cudaFree(x.data() + 1), cudaErrorInvalidValue);
   EXPECT_EQ(cudaFreeHost(x.data()), cudaErrorInvalidValue);

@@ -162,7 +162,8 @@ __global__ void Votes(const int* in, unsigned* ballots, int* any_all) {
   const unsigned ballot = __ballot_sync(0xffffffff, in[t] > 0);
   const int any = __any_sync(0xffffffff, in[t] > 90);
   const int all = __all_sync(0xffffffff, in[t] < 90);
-  const int count = __syncthreads_count(in[t] > 0);
+  int count = __syncthreads_count(in[t] > 0);
+  count += __syncthreads_or(in[t] > 91) + __syncthreads_and(in[t] > 0);  // neither is
   if (t % 32 == 0) ballots[t / 32] = ballot;
   if (t % 32 == 0) any_all[t / 32] = any + 2 * all + 4 * count;
 }

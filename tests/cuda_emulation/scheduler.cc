@@ -23,7 +23,7 @@ std::shared_ptr<Operation> Scheduler::Enqueue(CUstream_st& stream, std::string n
   if (!(stream.flags & cudaStreamNonBlocking)) {
     CUstream_st& legacy = machine_.LegacyStream(stream.device);
     if (&legacy == &stream) {
-      for (const auto& [handle, other] : machine_.streams) {
+      for (const auto& other : machine_.streams) {
         if (other->device == stream.device && !(other->flags & cudaStreamNonBlocking))
           all.push_back(other->last);
       }

@@ -80,12 +80,12 @@ extern "C" cudaError_t cudaStreamQuery(cudaStream_t handle) {
 extern "C" cudaError_t cudaDeviceSynchronize() {
   return Call("cudaDeviceSynchronize", [&](Machine& machine, auto& lock) {
     const int device = CurrentDevice();
-    for (const auto& [handle, stream] : machine.streams) {
+    for (const auto& stream : machine.streams) {
       if (stream->device == device && stream->capture)
         return RefuseOfCapturing(machine, *stream, "cudaDeviceSynchronize");
     }
     std::vector<std::shared_ptr<Operation>> last{machine.LegacyStream(device).last};
-    for (const auto& [handle, stream] : machine.streams) {
+    for (const auto& stream : machine.streams) {
       if (stream->device == device) last.push_back(stream->last);
     }
     for (const auto& operation : last) {

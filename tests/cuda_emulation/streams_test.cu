@@ -48,14 +48,19 @@ void Append(void* text_and_letter) {
 TEST(Streams, KeepTheirOwnOrderAndNoOther) {
   cudaStream_t streams[2] = {NewStream(), NewStream()};
   std::set<std::string> orders;
-  for (int seed = 0; seed < 200; ++seed) {
-    SetSeed(seed);
+  std::vector<std::string> order_of(100);
+  for (int run = 0; run < 200; ++run) {
+    SetSeed(run % 100);
     std::string order;
     std::pair<std::string*, char> letters[] = {{&order, 'a'}, {&order, 'b'}, {&order, 'x'}, {&order, 'y'}};
     for (int i = 0; i < 4; ++i)
       ASSERT_EQ(cudaLaunchHostFunc(streams[i / 2], Append, &letters[i]), cudaSuccess);
     ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     orders.insert(order);
+    if (run >= 100) {
+      EXPECT_EQ(order, order_of[run % 100]) << "seed " << run % 100;
+    }
+    order_of[run % 100] = order;
   }
   EXPECT_EQ(orders, (std::set<std::string>{"abxy", "axby", "axyb", "xaby", "xayb", "xyab"}));
   for (cudaStream_t stream : streams) EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);

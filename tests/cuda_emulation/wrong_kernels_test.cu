@@ -93,6 +93,28 @@ TEST(WrongKernels, WarpBarrierInPlaceOfABlocks) {
               64);
 }
 
+// All have read when one writes, but only by luck: a shuffle does not order memory.
+__global__ void WriteAfterOthersRead(float* x) {
+  const float first = x[0] + __shfl_xor_sync(0xffffffff, x[0], 1);
+  if (threadIdx.x == 5) x[0] = first;
+}
+TEST(WrongKernels, WriteAfterOthersRead) {
+  ExpectFault(cudaErrorLaunchFailure,
+              {"WriteAfterOthersRead", "race", "writes 4 bytes", "reads with nothing"}, 1, 32,
+              WriteAfterOthersRead, 1);
+}
+
+// The writer comes after the readers of its own warp, not after those of the other.
+__global__ void WriteAfterAnotherWarpReads(float* x) {
+  const float first = x[0];
+  __syncwarp();
+  if (threadIdx.x == 5) x[0] = first + 1;
+}
+TEST(WrongKernels, WriteAfterAnotherWarpReads) {
+  ExpectFault(cudaErrorLaunchFailure, {"WriteAfterAnotherWarpReads", "race"}, 1, 64,
+              WriteAfterAnotherWarpReads, 1);
+}
+
 // A shuffle does not order memory.
 __global__ void ShuffleForABarrier(float* x) {
   __shared__ float values[32];
@@ -261,6 +283,29 @@ TEST(WrongKernels, LaneOutsideOfItsOwnMask) {
               ShuffleOutsideOfItsMask, 32);
 }
 
+__global__ void TwoMasks(float* x) {
+  x[threadIdx.x] = __shfl_xor_sync(threadIdx.x < 16 ? 0xffffffff : 0xffff0000, x[threadIdx.x], 1);
+}
+TEST(WrongKernels, MasksThatDisagree) {
+  ExpectFault(cudaErrorLaunchFailure, {"TwoMasks", "waits for the lanes ffffffff"}, 1, 32, TwoMasks, 32);
+}
+
+// No rule is broken, but a sum is lost where another thread comes between: threads meet in atomic functions.
+__global__ void CompareAndSwapOnce(float* x) {
+  const float old = atomicAdd(x, 0.0f);
+  atomicCAS(reinterpret_cast<unsigned*>(x), __float_as_uint(old), __float_as_uint(old + 1));
+}
+TEST(WrongKernels, CompareAndSwapWithoutTryingAgain) {
+  int wrong = 0;
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    SetSeed(seed);
+    DeviceArray<float> sum({0.0f});
+    ASSERT_TRUE(pipec::Launch(CompareAndSwapOnce, 1, 64, nullptr, sum.data()).ok());
+    wrong += sum.Read() != std::vector<float>{64.0f};
+  }
+  EXPECT_GE(wrong, 95);
+}
+
 __global__ void SharedMemoryNeverWritten(float* x) {
   __shared__ float values[64];
   if (threadIdx.x < 63) values[threadIdx.x] = 1;
@@ -301,6 +346,30 @@ __global__ void MemcpyPastTheEnd(float* x, int count) {
 TEST(WrongKernels, MemcpyPastTheEnd) {
   ExpectFault(cudaErrorIllegalAddress, {"MemcpyPastTheEnd", "reads 4 bytes", "past the end"}, 1, 1,
               MemcpyPastTheEnd, 7, 7);
+}
+
+__global__ void DivideByZero(float* x, int divisor) {
+  x[threadIdx.x] = static_cast<float>(7 % (divisor - 3));
+}
+TEST(WrongKernels, DivisionByZero) {
+  ExpectFault(cudaErrorLaunchFailure, {"DivideByZero", "division by zero", "wrong_kernels_test.cu"}, 1, 1,
+              DivideByZero, 1, 3);
+}
+
+// The threads of a block do not run at once: one that waits for another without a barrier may wait for ever.
+__global__ void WaitForAnother(float* x) {
+  if (threadIdx.x == 0) {
+    while (*static_cast<volatile float*>(x + 1) == 1) continue;
+  }
+  if (threadIdx.x == 1) x[0] = 2;
+}
+TEST(WrongKernels, AThreadThatDoesNotEnd) {
+  SetSeed(0);
+  DeviceArray<float> data({1, 1});
+  ASSERT_TRUE(pipec::Launch(WaitForAnother, 1, 32, nullptr, data.data()).ok());
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchTimeout);
+  EXPECT_THAT(TakeReports(), testing::ElementsAre(HasSubstr("does not end")));
+  SetSeed(0);
 }
 
 // A step into the neighbouring buffer of one allocation is found where the test says what the operands are.
