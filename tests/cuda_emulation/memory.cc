@@ -29,15 +29,8 @@ cudaError_t Free(Machine& machine, const char* name, void* pointer, bool pinned)
     return machine.Refuse(cudaErrorInvalidValue,
                           std::string(name) + " of what is no live memory of its kind");
   }
-  // CUDA would wait here for all work, or not, as it likes; nothing should rest on that.
-  bool idle = true;
-  for (int device = 0; device < machine.devices; ++device)
-    idle &= (!pinned && device != memory->device()) || machine.scheduler.Idle(device);
-  if (!idle) {
-    return machine.Refuse(cudaErrorInvalidValue, std::string(name) + " of " + memory->Describe() +
-                                                     " while work is enqueued that may use it");
-  }
-  machine.memory.Remove(pointer);
+  // CUDA waits here for all work, or does not, as it likes; nothing should rest on that. What runs later and goes there is at fault.
+  machine.memory.Remove(pointer, !machine.scheduler.Idle());
   return cudaSuccess;
 }
 

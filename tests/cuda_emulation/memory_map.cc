@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 namespace cuda_emulation {
 namespace {
@@ -53,8 +54,11 @@ Allocation& MemoryMap::Add(size_t bytes, int device) {
   return added;
 }
 
-bool MemoryMap::Remove(const void* begin) {
-  return allocations_.erase(reinterpret_cast<uintptr_t>(begin)) == 1;
+void MemoryMap::Remove(const void* begin, bool work_is_enqueued) {
+  const auto found = allocations_.find(reinterpret_cast<uintptr_t>(begin));
+  freed_.push_back(std::move(found->second));
+  allocations_.erase(found);
+  if (!work_is_enqueued) freed_.clear();
 }
 
 std::string MemoryMap::DescribeNear(uintptr_t address) const {
@@ -67,6 +71,9 @@ std::string MemoryMap::DescribeNear(uintptr_t address) const {
   if (after != allocations_.end() && after->first - address <= kAlignment) {
     return std::to_string(after->first - address) + " bytes before " + after->second->Describe();
   }
+  for (const auto& allocation : freed_) {
+    if (allocation->Contains(address, 1)) return allocation->Describe() + " that has been freed";
+  }
   return "no memory of the device (host memory, freed memory or another thread's stack)";
 }
 
@@ -78,6 +85,7 @@ size_t MemoryMap::bytes_of(int device) const {
 }
 
 void MemoryMap::ClearCells() {
+  freed_.clear();
   for (const auto& [begin, allocation] : allocations_) {
     madvise(&allocation->CellAt(begin), allocation->bytes() * sizeof(Cell), MADV_DONTNEED);
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/cuda_emulation/shadow.h"
 
@@ -44,18 +45,20 @@ class MemoryMap {
   // Null where nothing live lies.
   Allocation* Find(uintptr_t address) const;
   Allocation& Add(size_t bytes, int device);
-  // False if no allocation begins there.
-  bool Remove(const void* begin);
+  // Of an allocation that begins there. While work is enqueued the memory itself is kept, so that nothing else comes to lie
+  // where that work may still go.
+  void Remove(const void* begin, bool work_is_enqueued);
   // What an address outside is near to, for reports: "4 bytes past the end of device memory of 64 bytes".
   std::string DescribeNear(uintptr_t address) const;
 
   size_t live() const { return allocations_.size(); }
   size_t bytes_of(int device) const;
-  // Forgets who touched what.
+  // Forgets who touched what; nothing is enqueued.
   void ClearCells();
 
  private:
   std::map<uintptr_t, std::unique_ptr<Allocation>> allocations_;
+  std::vector<std::unique_ptr<Allocation>> freed_;
 };
 
 }  // namespace cuda_emulation

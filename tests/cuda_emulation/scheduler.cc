@@ -50,8 +50,7 @@ void Scheduler::Add(const std::shared_ptr<Operation>& operation,
   operation->clock.Set(operation->chain, operation->position);
   operation->run = OperationTable::Get().Add(*operation);
   if (operation->waits_for == 0) ready_.push_back(operation);
-  if (pending_of_.size() <= static_cast<size_t>(operation->device)) pending_of_.resize(operation->device + 1);
-  ++pending_of_[operation->device];
+  ++pending_;
   machine_.enqueued.notify_all();
 }
 
@@ -73,7 +72,7 @@ bool Scheduler::RunOne() {
     operation->done = true;
     operation->work = nullptr;
     operation->may_run = nullptr;
-    --pending_of_[operation->device];
+    --pending_;
     for (const auto& next : operation->next) {
       if (--next->waits_for == 0) ready_.push_back(next);
     }
@@ -103,15 +102,10 @@ bool Scheduler::RunSome() {
   return true;
 }
 
-bool Scheduler::Idle(int device) const {
-  return machine_.broken.count(device) > 0 || static_cast<size_t>(device) >= pending_of_.size() ||
-         pending_of_[device] == 0;
-}
-
 void Scheduler::StartAfresh() {
   host_ = Clock();
   ready_.clear();
-  pending_of_.clear();
+  pending_ = 0;
   eager_ = machine_.random.Below(2) == 1;
   depth_first_ = static_cast<int>(machine_.random.Below(8));
 }

@@ -37,8 +37,8 @@ class Scheduler {
 
   // The host has waited for this operation: all that is enqueued from now on comes after it.
   void HostWaitedFor(const Operation& operation) { host_.Join(operation.clock); }
-  // Whether nothing enqueued will still run on the device.
-  bool Idle(int device) const;
+  // Whether nothing enqueued will still run.
+  bool Idle() const { return pending_ == 0; }
   void StartAfresh();
 
   std::chrono::milliseconds patience{20000};
@@ -49,9 +49,9 @@ class Scheduler {
   Machine& machine_;
   Clock host_;
   std::vector<std::shared_ptr<Operation>> ready_;
-  std::vector<size_t> pending_of_;  // by device
-  bool eager_ = false;              // some operations run at once
-  int depth_first_ = 0;             // of 8 choices, how many go on with what became possible last
+  size_t pending_ = 0;
+  bool eager_ = false;   // some operations run at once
+  int depth_first_ = 0;  // of 8 choices, how many go on with what became possible last
 };
 
 }  // namespace cuda_emulation
