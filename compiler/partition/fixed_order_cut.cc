@@ -104,6 +104,13 @@ FixedOrderCut CutFixedOrder(const PartitionProblem& problem, const Blocks& block
   for (double factor : {1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0})
     least = std::min(least, offer_cap(static_cast<int64_t>(least_cap * factor)));
   if (EqualShare(problem) > least_cap) offer_cap(EqualShare(problem));
+  // Where devices' memories differ, a stage may fill the more the more its device has.
+  const bool equal = std::equal(rules.cap.begin() + 1, rules.cap.end(), rules.cap.begin());
+  for (double share : {0.9, 0.75, 0.6, 0.5, 0.4, 0.3}) {
+    if (equal) break;
+    for (int s = 0; s < rules.stages(); ++s) capped.cap[s] = static_cast<int64_t>(share * rules.cap[s]);
+    if (FitsStageCaps(blocks, capped)) offer(capped);
+  }
   result.least_memory = static_cast<int64_t>(least);
   return result;
 }

@@ -99,13 +99,13 @@ class Cluster(Case):
         needed = [row["peak_bytes"] for row in self.report(f"--cluster={roomy}", "--stages=2")["stages"]]
         small = needed[0] // 2
         tight = self.cluster({"name": "a", "devices": devices(small), "link": LINK})
-        for flags in ([], ["--schedule=zb-h1"]):
+        for flags in ([], ["--schedule=zb-h1"], ["--schedule=zb-v"], ["--schedule=interleaved", "--virtual-stages=2"]):
             with self.subTest(flags):
                 report = self.report(f"--cluster={tight}", "--stages=2", *flags)
-                rows = report["stages"]
+                rows = {row["rank"]: row for row in report["stages"]}  # peak and limit are the rank's
                 self.assertLessEqual(rows[0]["peak_bytes"], small)
                 self.assertGreater(rows[1]["peak_bytes"], small)
-                self.assertEqual([row["memory_limit"] for row in rows], [small, 10**12])
+                self.assertEqual([rows[rank]["memory_limit"] for rank in (0, 1)], [small, 10**12])
                 self.assertEqual(report["memory_limit"], small)
         # --memory caps all of them, and never gives more.
         report = self.report(f"--cluster={tight}", "--stages=2", "--memory=1GB")

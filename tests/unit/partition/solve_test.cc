@@ -238,5 +238,22 @@ TEST(SolveFixedOrder, RefusesWhatIsNoProblem) {
   EXPECT_FALSE(SolveFixedOrder(sizes).ok());
 }
 
+// A device with little memory takes little of each of its stages, not as much as one with much.
+TEST(SolvePartition, SeveralStagesADeviceWithUnequalMemory) {
+  for (const std::vector<int>& rank_of_stage : {std::vector<int>{0, 1, 1, 0}, {0, 1, 0, 1}, {1, 0, 1, 0}}) {
+    PartitionProblem problem;
+    problem.items.assign(16, {.seconds = 1, .parameter_bytes = 1});
+    problem.stages = 4;
+    problem.rank_of_stage = rank_of_stage;
+    problem.memory_limits = {4, 100};
+    for (const bool in_order : {true, false}) {
+      const absl::StatusOr<PartitionSolution> solution = in_order ? SolveFixedOrder(problem) : SolvePartition(problem);
+      ASSERT_TRUE(solution.ok()) << solution.status();
+      EXPECT_TRUE(CheckPartition(problem, *solution).ok()) << CheckPartition(problem, *solution);
+      EXPECT_EQ(solution->bottleneck, 12);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace pipec
