@@ -23,9 +23,13 @@ def seconds(row):
 class Cluster(Case):
     def setUp(self):
         super().setUp()
-        self.model = self.folder / "model.onnx"
-        self.run_tool("make-model", "mlp", "--layers=48", "--inputs=64", "--hidden=64", "--classes=64", "--batch=symbolic",
-                      "-o", self.model)
+        self.model = self.layers(48)
+
+    def layers(self, number):
+        model = self.folder / f"mlp-{number}.onnx"
+        self.run_tool("make-model", "mlp", f"--layers={number}", "--inputs=64", "--hidden=64", "--classes=64", "--batch=symbolic",
+                      "-o", model)
+        return model
 
     def cluster(self, *hosts, **more):
         self.count += 1
@@ -94,6 +98,7 @@ class Cluster(Case):
         self.assertLess(max(row["messages_s"] for row in near["stages"]), 1e-3)
 
     def test_each_device_keeps_its_memory(self):
+        self.model = self.layers(12)
         devices = lambda small: [device("small", 1, memory=small), device("large", 1)]
         roomy = self.cluster({"name": "a", "devices": devices(1e12), "link": LINK})
         needed = [row["peak_bytes"] for row in self.report(f"--cluster={roomy}", "--stages=2")["stages"]]
