@@ -1,7 +1,6 @@
 // Which memory a thread may touch, and when.
-#include <sys/mman.h>
-
-#include <new>
+#include <cstdio>
+#include <vector>
 
 #include "tests/cuda_emulation/block.h"
 #include "tests/cuda_emulation/machine.h"
@@ -25,14 +24,8 @@ std::string Describe(Access access, size_t bytes, uintptr_t address) {
 
 // The cells of the calling host thread's shared arrays.
 Cell* SharedCells(const Extent& shared) {
-  static thread_local Cell* cells = nullptr;
-  if (!cells) {
-    void* memory = mmap(nullptr, shared.bytes * sizeof(Cell), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    cells = static_cast<Cell*>(memory);
-  }
-  return cells;
+  static thread_local std::vector<Cell> cells(shared.bytes);
+  return cells.data();
 }
 
 // Whether a thread comes after an earlier moment of its own block.

@@ -246,6 +246,24 @@ TEST(RightKernels, NeighbouringBytes) {
   });
 }
 
+__global__ void Nothing() {}
+
+__global__ void Mixed(const float* in, signed char step, int64_t count, double scale, bool negative,
+                      const float* absent, float* out) {
+  for (int64_t i = 0; i < count; i += step)
+    out[i] = static_cast<float>(in[i] * scale * (negative ? -1 : 1)) + (absent ? absent[i] : 0);
+}
+
+// As in a call: each argument becomes what the parameter is.
+TEST(RightKernels, ArgumentsTakeTheParametersTypes) {
+  ForSeeds([&] {
+    DeviceArray<float> x({1, 2, 3, 4}), y({0, 0, 0, 0});
+    EXPECT_TRUE(pipec::Launch(Nothing, 2, 33, nullptr).ok());
+    EXPECT_TRUE(pipec::Launch(Mixed, 1, 1, nullptr, x.data(), 2, 4u, 0.5f, 1, nullptr, y.data()).ok());
+    EXPECT_EQ(y.Read(), (std::vector<float>{-0.5f, 0, -1.5f, 0}));
+  });
+}
+
 struct Shape {
   int rows, columns;
   int order[3];

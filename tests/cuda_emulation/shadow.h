@@ -23,7 +23,7 @@ struct Moment {
 struct Cell {
   Moment write;
   Moment read[2];
-  uint32_t atomic;  // whether the last write was
+  uint32_t atomic = 0;  // whether the last write was
 };
 
 // Who accesses now, and what has happened before that.

@@ -17,7 +17,7 @@ namespace launch_internal {
 
 template <typename... P, size_t... i>
 absl::Status LaunchWith(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t stream,
-                        std::tuple<P...> values, std::index_sequence<i...>) {
+                        [[maybe_unused]] std::tuple<P...> values, std::index_sequence<i...>) {
   void* pointers[] = {static_cast<void*>(&std::get<i>(values))..., nullptr};
   const cudaError_t error = cudaLaunchKernel(kernel, grid, block, pointers, size_t{0}, stream);
   if (error == cudaSuccess) return absl::OkStatus();
