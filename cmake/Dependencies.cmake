@@ -40,4 +40,4 @@ find_package(MPI QUIET COMPONENTS CXX)
 
 # The flags every room shares.
 add_library(pipec_options INTERFACE)
-target_compile_options(pipec_options INTERFACE -Wall -Wextra -Wno-sign-compare -Wno-missing-field-initializers)
+target_compile_options(pipec_options INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:-Wall;-Wextra;-Wno-sign-compare;-Wno-missing-field-initializers>")

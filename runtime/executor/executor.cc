@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/device/scalar_places.h"
 #include "runtime/executor/finite.h"
 #include "runtime/executor/instruction.h"
 #include "runtime/plan/verify.h"
@@ -146,7 +147,8 @@ absl::Status Executor::RunProgram(int index, const Moment& moment, Running& step
   const plan::Action& action = ActionsOf(plan_, moment.kind)[index];
   PreparedProgram& program = programs_[action.program()];
   void* const* addresses = program.Addresses(plan_, moment, step.written_version_slot);
-  const StepScalars& scalars = step.scalars[std::max(moment.microbatch, 0)];
+  ASSIGN_OR_RETURN(const StepScalars* const scalars,
+                   PlaceScalars(device_, *stream_, step.scalars[std::max(moment.microbatch, 0)]));
   const bool training = moment.kind == StepKind::kTrain;
   const PreparedInstruction* first = program.instructions().data();
   const int count = static_cast<int>(program.instructions().size());
@@ -157,7 +159,7 @@ absl::Status Executor::RunProgram(int index, const Moment& moment, Running& step
     if (late_.running && instruction.guards) continue;  // RunScale
     void* const* operands = addresses + instruction.first_operand;
     absl::Status status = instruction.kernel->Launch(
-        *stream_, KernelArguments{operands, operands + instruction.inputs, &scalars, workspace_});
+        *stream_, KernelArguments{operands, operands + instruction.inputs, scalars, workspace_});
     if (!status.ok()) return Annotate(moment.kind, index, AnnotateNode(action.program(), i, status));
     if (training && instruction.guards) {
       RETURN_IF_ERROR(CheckGuard(action.program(), i, &step.result));
@@ -172,7 +174,8 @@ absl::Status Executor::RunInstrumented(int index, const Moment& moment, Running&
   const plan::Action& action = ActionsOf(plan_, kind)[index];
   PreparedProgram& program = programs_[action.program()];
   void* const* addresses = program.Addresses(plan_, moment, step.written_version_slot);
-  const StepScalars& scalars = step.scalars[std::max(moment.microbatch, 0)];
+  ASSIGN_OR_RETURN(const StepScalars* const scalars,
+                   PlaceScalars(device_, *stream_, step.scalars[std::max(moment.microbatch, 0)]));
   StepResult* const result = &step.result;
   const bool training = kind == StepKind::kTrain;
   for (int i = 0; i < static_cast<int>(program.instructions().size()); ++i) {
@@ -189,7 +192,7 @@ absl::Status Executor::RunInstrumented(int index, const Moment& moment, Running&
     RETURN_IF_ERROR(stream_->Synchronize(absl::Now() + options_.timeout));
     const Clock::time_point begin = Clock::now();
     absl::Status status = instruction.kernel->Launch(
-        *stream_, KernelArguments{operands, operands + instruction.inputs, &scalars, workspace_});
+        *stream_, KernelArguments{operands, operands + instruction.inputs, scalars, workspace_});
     if (!status.ok()) return Annotate(kind, index, AnnotateNode(action.program(), i, status));
     RETURN_IF_ERROR(stream_->Synchronize(absl::Now() + options_.timeout));
     const double seconds = Seconds(Clock::now() - begin);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "runtime/base/status.h"
+#include "runtime/device/scalar_places.h"
 #include "runtime/executor/executor.h"
 #include "runtime/executor/instruction.h"
 
@@ -139,9 +140,9 @@ absl::StatusOr<double> Executor::RunScale(Running& step, bool assumed) {
     RETURN_IF_ERROR(stream_->Synchronize(absl::Now() + options_.timeout));
     RETURN_IF_ERROR(device_.CopyToDevice(*stream_, late_.assumed, &weighs, sizeof weighs));
   }
+  ASSIGN_OR_RETURN(const StepScalars* const scalars, PlaceScalars(device_, *stream_, step.scalars[0]));
   RETURN_IF_ERROR(scale.kernel->Launch(
-      *stream_, KernelArguments{late_.operands.data(), late_.operands.data() + scale.inputs, &step.scalars[0],
-                                workspace_}));
+      *stream_, KernelArguments{late_.operands.data(), late_.operands.data() + scale.inputs, scalars, workspace_}));
   return ReadScalar(planned.outputs(0));
 }
 

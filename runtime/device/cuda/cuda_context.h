@@ -1,0 +1,26 @@
+// What Prepare may use of the device that a kernel is for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/device/cuda/fault.h"
+#include "runtime/device/device.h"
+
+namespace pipec::cuda {
+
+class CudaContext {
+ public:
+  virtual ~CudaContext() = default;
+  virtual int multiprocessors() const = 0;
+  // Host data that stays on the GPU as long as the device: tables of a kernel.
+  virtual absl::StatusOr<const void*> Keep(const void* data, int64_t bytes) = 0;
+  // For a kernel that looks at contents: "node 'n' (Op): label 7 at flat position 3 is not " + `wanted`, with `what` = "label".
+  virtual FaultSite AddFaultSite(const KernelSpec& spec, absl::string_view what,
+                                 absl::string_view wanted) = 0;
+};
+
+}  // namespace pipec::cuda

@@ -1,0 +1,146 @@
+#include "runtime/device/cuda/cuda_device.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
+#include "runtime/device/cuda/cuda_context.h"
+#include "runtime/device/cuda/cuda_event.h"
+#include "runtime/device/cuda/cuda_status.h"
+#include "runtime/device/cuda/cuda_stream.h"
+#include "runtime/device/cuda/faults.h"
+#include "runtime/device/cuda/kernel_registry.h"
+#include "runtime/device/cuda/scalar_ring.h"
+#include "runtime/device/scalar_places.h"
+
+namespace pipec {
+namespace {
+
+// A slot of the ring is free again after a few actions.
+constexpr absl::Duration kScalarsTimeout = absl::Minutes(1);
+
+class CudaDevice : public Device, public ScalarPlaces, private cuda::CudaContext {
+ public:
+  explicit CudaDevice(int ordinal) : ordinal_(ordinal) {}
+
+  ~CudaDevice() override {
+    for (void* allocation : allocations_) cudaFree(allocation);
+  }
+
+  absl::string_view name() const override { return "cuda"; }
+
+  absl::StatusOr<std::byte*> Allocate(int64_t bytes) override {
+    RETURN_IF_ERROR(Claim());
+    if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("cannot allocate ", bytes, " bytes"));
+    const int64_t size = std::max<int64_t>(bytes, 1);
+    void* memory = nullptr;
+    if (const cudaError_t error = cudaMalloc(&memory, size); error != cudaSuccess) {
+      return CudaStatus(error, absl::StrCat("cudaMalloc of ", size, " bytes on GPU ", ordinal_));
+    }
+    allocations_.push_back(memory);
+    // On a stream of its own that is waited for: streams that do not block do not wait for the legacy one.
+    ASSIGN_OR_RETURN(const std::unique_ptr<CudaStream> stream, CudaStream::Create(*faults_));
+    RETURN_IF_CUDA_ERROR(cudaMemsetAsync(memory, 0, size, stream->get()));
+    RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream->get()));
+    return static_cast<std::byte*>(memory);
+  }
+
+  absl::StatusOr<std::unique_ptr<Stream>> NewStream() override {
+    RETURN_IF_ERROR(Claim());
+    return CudaStream::Create(*faults_);
+  }
+
+  absl::StatusOr<std::unique_ptr<Event>> NewEvent() override {
+    RETURN_IF_ERROR(Claim());
+    return CudaEvent::Create();
+  }
+
+  absl::Status CopyToDevice(Stream& stream, void* to, const void* from_host, int64_t bytes) override {
+    return CopyAsync(stream, to, from_host, bytes, cudaMemcpyHostToDevice);
+  }
+  absl::Status CopyToHost(Stream& stream, void* to_host, const void* from, int64_t bytes) override {
+    return CopyAsync(stream, to_host, from, bytes, cudaMemcpyDeviceToHost);
+  }
+  absl::Status Copy(Stream& stream, void* to, const void* from, int64_t bytes) override {
+    return CopyAsync(stream, to, from, bytes, cudaMemcpyDeviceToDevice);
+  }
+
+  absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec) override {
+    RETURN_IF_ERROR(Claim());
+    const cuda::PrepareFunction prepare = cuda::Kernels().Find(spec.op, spec.domain);
+    if (prepare == nullptr) {
+      return absl::UnimplementedError(absl::StrCat("the CUDA device has no kernel for ", spec.op,
+                                                   " of domain '", spec.domain, "' (node '", spec.name,
+                                                   "')"));
+    }
+    parameters_ = std::max(parameters_, spec.attributes.Int("parameter", -1) + 1);
+    return prepare(spec, *this);
+  }
+
+  absl::StatusOr<const StepScalars*> Place(Stream& stream, const StepScalars& scalars) override {
+    RETURN_IF_ERROR(Claim());
+    // Kernels that were prepared since may name more parameters.
+    if (rings_.empty() || rings_.back()->parameters() < parameters_) {
+      ASSIGN_OR_RETURN(std::unique_ptr<ScalarRing> ring, ScalarRing::Create(parameters_));
+      rings_.push_back(std::move(ring));
+    }
+    return rings_.back()->Place(static_cast<CudaStream&>(stream), scalars, absl::Now() + kScalarsTimeout);
+  }
+
+ private:
+  int multiprocessors() const override { return multiprocessors_; }
+
+  absl::StatusOr<const void*> Keep(const void* data, int64_t bytes) override {
+    ASSIGN_OR_RETURN(std::byte* const memory, Allocate(bytes));
+    if (bytes > 0) RETURN_IF_CUDA_ERROR(cudaMemcpy(memory, data, bytes, cudaMemcpyHostToDevice));
+    return memory;
+  }
+
+  cuda::FaultSite AddFaultSite(const KernelSpec& spec, absl::string_view what,
+                               absl::string_view wanted) override {
+    return faults_->Add(spec, what, wanted);
+  }
+
+  // The current GPU is a property of the calling thread.
+  absl::Status Claim() {
+    if (faults_ == nullptr) return Open();
+    return CudaStatus(cudaSetDevice(ordinal_), absl::StrCat("cudaSetDevice(", ordinal_, ")"));
+  }
+
+  absl::Status Open() {
+    int count = 0;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error != cudaSuccess) return CudaStatus(error, "there is no GPU: cudaGetDeviceCount");
+    if (ordinal_ >= count) {
+      return absl::UnavailableError(absl::StrCat("there is no GPU ", ordinal_, ": this host has ", count));
+    }
+    RETURN_IF_CUDA_ERROR(cudaSetDevice(ordinal_));
+    RETURN_IF_CUDA_ERROR(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, ordinal_));
+    ASSIGN_OR_RETURN(faults_, cuda::Faults::Create());
+    return absl::OkStatus();
+  }
+
+  absl::Status CopyAsync(Stream& stream, void* to, const void* from, int64_t bytes, cudaMemcpyKind kind) {
+    if (bytes == 0) return absl::OkStatus();
+    RETURN_IF_ERROR(Claim());
+    const cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, static_cast<CudaStream&>(stream).get());
+    if (error == cudaSuccess) return absl::OkStatus();
+    return CudaStatus(error, absl::StrCat("cudaMemcpyAsync of ", bytes, " bytes"));
+  }
+
+  const int ordinal_;
+  int multiprocessors_ = 0;
+  int64_t parameters_ = 0;  // that kernels name
+  std::unique_ptr<cuda::Faults> faults_;
+  std::vector<std::unique_ptr<ScalarRing>> rings_;
+  std::vector<void*> allocations_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> MakeCudaDevice(int ordinal) { return std::make_unique<CudaDevice>(ordinal); }
+
+}  // namespace pipec

@@ -1,0 +1,44 @@
+#include "runtime/device/cuda/cuda_stream.h"
+
+#include <cuda_runtime_api.h>
+
+#include "runtime/base/status.h"
+#include "runtime/device/cuda/cuda_event.h"
+#include "runtime/device/cuda/cuda_status.h"
+#include "runtime/device/cuda/poll.h"
+
+namespace pipec {
+namespace {
+
+absl::StatusOr<const CudaEvent*> OwnEvent(Event& event) {
+  const auto* const own = dynamic_cast<const CudaEvent*>(&event);
+  if (own == nullptr) return absl::InternalError("a CUDA stream takes CUDA's events only");
+  return own;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CudaStream>> CudaStream::Create(const cuda::Faults& faults) {
+  cudaStream_t stream = nullptr;
+  RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  return std::unique_ptr<CudaStream>(new CudaStream(stream, faults));
+}
+
+CudaStream::~CudaStream() { cudaStreamDestroy(stream_); }
+
+absl::Status CudaStream::Wait(Event& event, absl::Time) {
+  ASSIGN_OR_RETURN(const CudaEvent* own, OwnEvent(event));
+  return CudaStatus(cudaStreamWaitEvent(stream_, own->get(), 0), "cudaStreamWaitEvent");
+}
+
+absl::Status CudaStream::Record(Event& event) {
+  ASSIGN_OR_RETURN(const CudaEvent* own, OwnEvent(event));
+  return CudaStatus(cudaEventRecord(own->get(), stream_), "cudaEventRecord");
+}
+
+absl::Status CudaStream::Synchronize(absl::Time deadline) {
+  RETURN_IF_ERROR(PollCuda([this] { return cudaStreamQuery(stream_); }, "cudaStreamQuery", deadline));
+  return faults_.Check();
+}
+
+}  // namespace pipec

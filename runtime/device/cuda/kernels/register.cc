@@ -1,0 +1,18 @@
+#include "runtime/device/cuda/kernels/register.h"
+
+namespace pipec::cuda {
+
+const KernelRegistry& Kernels() {
+  static const KernelRegistry* const kernels = [] {
+    auto* registry = new KernelRegistry;
+    RegisterUnaryKernels(*registry);
+    RegisterArithmeticKernels(*registry);
+    RegisterAccumulateKernels(*registry);
+    RegisterGradientScaleKernels(*registry);
+    RegisterOptimizerKernels(*registry);
+    return registry;
+  }();
+  return *kernels;
+}
+
+}  // namespace pipec::cuda

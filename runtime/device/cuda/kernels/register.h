@@ -1,0 +1,14 @@
+// The register functions of the files in this folder, one a file.
+#pragma once
+
+#include "runtime/device/cuda/kernel_registry.h"
+
+namespace pipec::cuda {
+
+void RegisterUnaryKernels(KernelRegistry& registry);
+void RegisterArithmeticKernels(KernelRegistry& registry);
+void RegisterAccumulateKernels(KernelRegistry& registry);
+void RegisterGradientScaleKernels(KernelRegistry& registry);
+void RegisterOptimizerKernels(KernelRegistry& registry);
+
+}  // namespace pipec::cuda

@@ -1,0 +1,106 @@
+#include "tests/cuda/kernel_case.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/base/small_floats.h"
+#include "runtime/base/status.h"
+#include "runtime/device/scalar_places.h"
+
+namespace pipec {
+namespace {
+
+double At(DType dtype, const std::string& bytes, int64_t i) {
+  const auto as = [&](auto value) {
+    std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+    return value;
+  };
+  switch (dtype) {
+    case DType::kFloat32:
+      return as(float{});
+    case DType::kFloat64:
+      return as(double{});
+    case DType::kFloat16:
+      return ToFloat(as(Float16{}));
+    case DType::kBFloat16:
+      return ToFloat(as(BFloat16{}));
+    case DType::kInt32:
+      return as(int32_t{});
+    default:
+      return static_cast<double>(as(int64_t{}));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> RunCase(Device& device, const KernelCase& kernel_case) {
+  const KernelSpec& spec = kernel_case.spec;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, device.NewStream());
+  ASSIGN_OR_RETURN(const std::unique_ptr<Kernel> kernel, device.Prepare(spec));
+  std::vector<const void*> inputs(spec.inputs.size());
+  std::vector<void*> outputs(spec.outputs.size());
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (!spec.inputs[k].present) continue;
+    const std::string& contents = kernel_case.inputs[k];
+    ASSIGN_OR_RETURN(std::byte* const memory, device.Allocate(contents.size()));
+    RETURN_IF_ERROR(device.CopyToDevice(*stream, memory, contents.data(), contents.size()));
+    inputs[k] = memory;
+  }
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    if (!spec.outputs[k].present) continue;
+    const int in_place = k < kernel_case.in_place.size() ? kernel_case.in_place[k] : -1;
+    if (in_place >= 0) {
+      outputs[k] = const_cast<void*>(inputs[in_place]);
+      continue;
+    }
+    ASSIGN_OR_RETURN(outputs[k], device.Allocate(spec.outputs[k].type.bytes()));
+  }
+  ASSIGN_OR_RETURN(std::byte* const workspace, device.Allocate(kernel->workspace_bytes()));
+  StepScalars scalars = kernel_case.scalars;
+  scalars.parameters = kernel_case.parameters.data();
+  ASSIGN_OR_RETURN(const StepScalars* const placed, PlaceScalars(device, *stream, scalars));
+  RETURN_IF_ERROR(kernel->Launch(*stream, {inputs.data(), outputs.data(), placed, workspace}));
+  std::vector<std::string> results(outputs.size());
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    if (!spec.outputs[k].present) continue;
+    results[k].resize(spec.outputs[k].type.bytes());
+    RETURN_IF_ERROR(device.CopyToHost(*stream, results[k].data(), outputs[k], results[k].size()));
+  }
+  RETURN_IF_ERROR(stream->Synchronize(absl::Now() + absl::Minutes(1)));
+  return results;
+}
+
+std::string Difference(const TensorType& type, const std::string& wanted, const std::string& got,
+                       double tolerance) {
+  if (!IsFloat(type.dtype)) tolerance = 0;
+  double worst = 0;
+  std::string words;
+  for (int64_t i = 0; i < type.elements(); ++i) {
+    const double a = At(type.dtype, wanted, i), b = At(type.dtype, got, i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    double difference = std::fabs(a - b) / (1 + std::fabs(a));
+    if (std::isnan(difference)) difference = INFINITY;
+    if (difference <= tolerance || difference <= worst) continue;
+    worst = difference;
+    words = absl::StrCat("element ", i, " of ", ToString(type), " is ", b, ", wanted ", a);
+  }
+  return words;
+}
+
+std::string RandomFloats(const TensorType& type, std::mt19937_64& random, bool positive) {
+  std::uniform_real_distribution<double> draw(positive ? 0.1 : -2, 2);
+  std::string bytes(type.bytes(), '\0');
+  for (int64_t i = 0; i < type.elements(); ++i) {
+    const double x = draw(random);
+    const auto put = [&](auto value) { std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value); };
+    if (type.dtype == DType::kFloat32) put(static_cast<float>(x));
+    if (type.dtype == DType::kFloat64) put(x);
+    if (type.dtype == DType::kFloat16) put(ToFloat16(x));
+    if (type.dtype == DType::kBFloat16) put(ToBFloat16(x));
+  }
+  return bytes;
+}
+
+}  // namespace pipec

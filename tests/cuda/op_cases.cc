@@ -1,0 +1,208 @@
+#include "tests/cuda/op_cases.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace pipec {
+namespace {
+
+using Random = std::mt19937_64;
+
+int64_t Draw(Random& random, int64_t low, int64_t high) {
+  return std::uniform_int_distribution<int64_t>(low, high)(random);
+}
+
+DType AnyFloat(Random& random) {
+  constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16};
+  return kTypes[Draw(random, 0, 3)];
+}
+DType WideFloat(Random& random) { return Draw(random, 0, 1) ? DType::kFloat32 : DType::kFloat64; }
+
+// Up to a few thousand elements; often dimensions that fill 16 bytes, often not.
+Shape AnyShape(Random& random) {
+  Shape shape;
+  for (int64_t rank = Draw(random, 0, 4); rank > 0; --rank) {
+    constexpr int64_t kDims[] = {1, 2, 3, 5, 7, 8, 16, 0};
+    shape.push_back(kDims[Draw(random, 0, Draw(random, 0, 9) == 0 ? 7 : 6)]);
+  }
+  if (Draw(random, 0, 3) == 0) shape = {Draw(random, 0, 3000)};
+  return shape;
+}
+
+void AddInput(KernelCase& c, const TensorType& type, Random& random, bool positive = false) {
+  c.spec.inputs.push_back({type});
+  c.inputs.push_back(RandomFloats(type, random, positive));
+}
+
+KernelCase Named(const std::string& domain, const std::string& op) {
+  KernelCase c;
+  c.spec.domain = domain;
+  c.spec.op = op;
+  c.spec.name = "node";
+  c.scalars.valid_samples = 1 << 20;
+  return c;
+}
+
+MakeCase Unary(const std::string& op, bool positive = false) {
+  return [=](Random& random) {
+    KernelCase c = Named("", op);
+    const TensorType type{AnyFloat(random), AnyShape(random)};
+    AddInput(c, type, random, positive);
+    c.spec.outputs.push_back({type});
+    if (Draw(random, 0, 1)) c.in_place = {0};
+    return c;
+  };
+}
+
+MakeCase ActivationGrad(const std::string& op) {
+  return [=](Random& random) {
+    KernelCase c = Named("ai.pipec", op);
+    const TensorType type{AnyFloat(random), AnyShape(random)};
+    AddInput(c, type, random);
+    AddInput(c, type, random);
+    c.spec.outputs.push_back({type});
+    c.in_place = {static_cast<int>(Draw(random, -1, 1))};
+    return c;
+  };
+}
+
+MakeCase Binary(const std::string& op) {
+  return [=](Random& random) {
+    KernelCase c = Named("", op);
+    const DType dtype = AnyFloat(random);
+    const Shape shape = AnyShape(random);
+    Shape shapes[2] = {shape, shape};
+    for (Shape& own : shapes) {
+      for (int64_t& dim : own) {
+        if (Draw(random, 0, 3) == 0) dim = 1;
+      }
+      if (Draw(random, 0, 3) == 0 && !own.empty())
+        own.erase(own.begin(), own.begin() + Draw(random, 0, own.size()));
+    }
+    if (Draw(random, 0, 3) == 0) shapes[0] = shapes[1] = shape;
+    Shape result;
+    for (size_t i = 0; i < std::max(shapes[0].size(), shapes[1].size()); ++i) {
+      int64_t dim = 1;
+      for (const Shape& own : shapes) {
+        if (i < own.size() && own[own.size() - 1 - i] != 1) dim = own[own.size() - 1 - i];
+      }
+      result.insert(result.begin(), dim);
+    }
+    AddInput(c, {dtype, shapes[0]}, random);
+    AddInput(c, {dtype, shapes[1]}, random, op == "Div");
+    c.spec.outputs.push_back({{dtype, result}});
+    if (shapes[0] == result && Draw(random, 0, 1)) c.in_place = {0};
+    return c;
+  };
+}
+
+KernelCase Accumulate(Random& random) {
+  KernelCase c = Named("ai.pipec", "Accumulate");
+  const DType sum = WideFloat(random);
+  const Shape shape = AnyShape(random);
+  AddInput(c, {sum, shape}, random);
+  AddInput(c, {sum == DType::kFloat64 ? WideFloat(random) : sum, shape}, random);
+  c.spec.outputs.push_back({{sum, shape}});
+  c.in_place = {0};
+  c.scalars.microbatch = Draw(random, 0, 1);
+  c.scalars.valid_samples = Draw(random, 1, 3);
+  if (Draw(random, 0, 1)) c.spec.attributes.Set("samples", int64_t{3});
+  return c;
+}
+
+KernelCase SquaredNorm(Random& random) {
+  KernelCase c = Named("ai.pipec", "SquaredNorm");
+  AddInput(c, {AnyFloat(random), {Draw(random, 0, 20000)}}, random);
+  c.spec.outputs.push_back({{DType::kFloat64, {}}});
+  return c;
+}
+
+KernelCase Pack(Random& random) {
+  KernelCase c = Named("ai.pipec", "Pack");
+  const int64_t n = Draw(random, 1, 150);
+  for (int64_t k = 0; k < n; ++k) AddInput(c, {DType::kFloat64, {}}, random);
+  c.spec.outputs.push_back({{DType::kFloat64, {n}}});
+  return c;
+}
+
+KernelCase GradientScale(Random& random) {
+  KernelCase c = Named("ai.pipec", "GradientScale");
+  AddInput(c, {DType::kFloat64, {}}, random);
+  AddInput(c, {DType::kFloat64, {}}, random, true);
+  if (Draw(random, 0, 1)) {
+    c.spec.inputs[1].present = false;
+    c.spec.attributes.Set("weight", 3.5f);
+  }
+  std::vector<int64_t> order;
+  for (int64_t operands = Draw(random, 0, 80); operands > 0; --operands) {
+    const int64_t elements = Draw(random, 1, 5);
+    AddInput(c, {DType::kFloat64, {elements}}, random, true);
+    for (int64_t i = 0; i < elements; ++i) order.push_back(static_cast<int64_t>(order.size()));
+  }
+  std::shuffle(order.begin(), order.end(), random);
+  if (Draw(random, 0, 1)) c.spec.attributes.Set("order", order);
+  if (Draw(random, 0, 1)) c.spec.attributes.Set("divisor", 4.0f);
+  c.scalars.loss_scale = 1024;
+  c.scalars.clip_norm = static_cast<double>(Draw(random, 0, 2));
+  for (int k = 0; k < 3; ++k) c.spec.outputs.push_back({{DType::kFloat64, {}}});
+  return c;
+}
+
+KernelCase LossScale(Random& random) {
+  KernelCase c = Named("ai.pipec", "LossScale");
+  c.spec.attributes.Set("divisor", static_cast<float>(Draw(random, 1, 9)));
+  c.scalars.loss_scale = static_cast<double>(Draw(random, 1, 1 << 16));
+  c.spec.outputs.push_back({{DType::kFloat32, {}}});
+  return c;
+}
+
+MakeCase Optimizer(const std::string& op, int states) {
+  return [=](Random& random) {
+    KernelCase c = Named("ai.pipec", op);
+    const TensorType type{WideFloat(random), AnyShape(random)};
+    for (int k = 0; k < states + 2; ++k) AddInput(c, type, random, k >= 2);
+    AddInput(c, {DType::kFloat64, {}}, random);
+    for (int k = 0; k < states + 1; ++k) {
+      c.spec.outputs.push_back({type});
+      c.in_place.push_back(k == 0 ? 0 : k + 1);
+    }
+    const int64_t parameter = Draw(random, 0, 4);
+    c.spec.attributes.Set("parameter", parameter);
+    c.spec.attributes.Set("nesterov", Draw(random, 0, 1));
+    c.spec.attributes.Set("decoupled", Draw(random, 0, 1));
+    c.scalars.updates = Draw(random, 0, 5);
+    c.scalars.clip_value = static_cast<double>(Draw(random, 0, 1));
+    for (int64_t p = 0; p <= parameter; ++p) c.parameters.push_back({0.01 * static_cast<double>(p + 1), 0.1});
+    return c;
+  };
+}
+
+}  // namespace
+
+const std::map<std::pair<std::string, std::string>, MakeCase>& OpCases() {
+  static const auto* const cases = [] {
+    auto* map = new std::map<std::pair<std::string, std::string>, MakeCase>;
+    for (const char* op : {"Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "Identity", "Neg", "Relu", "Sigmoid",
+                           "Sign", "Sin", "Tanh"}) {
+      (*map)[{"", op}] = Unary(op);
+    }
+    for (const char* op : {"Log", "Reciprocal", "Sqrt"}) (*map)[{"", op}] = Unary(op, true);
+    for (const char* op : {"Add", "Div", "Mul", "Sub"}) (*map)[{"", op}] = Binary(op);
+    for (const char* op : {"ReluGrad", "SigmoidGrad", "TanhGrad"})
+      (*map)[{"ai.pipec", op}] = ActivationGrad(op);
+    (*map)[{"ai.pipec", "Accumulate"}] = Accumulate;
+    (*map)[{"ai.pipec", "SquaredNorm"}] = SquaredNorm;
+    (*map)[{"ai.pipec", "Pack"}] = Pack;
+    (*map)[{"ai.pipec", "GradientScale"}] = GradientScale;
+    (*map)[{"ai.pipec", "LossScale"}] = LossScale;
+    (*map)[{"ai.pipec", "Sgd"}] = Optimizer("Sgd", 0);
+    (*map)[{"ai.pipec", "Momentum"}] = Optimizer("Momentum", 1);
+    (*map)[{"ai.pipec", "Adam"}] = Optimizer("Adam", 2);
+    (*map)[{"ai.pipec", "Adagrad"}] = Optimizer("Adagrad", 1);
+    return map;
+  }();
+  return *cases;
+}
+
+}  // namespace pipec
