@@ -100,11 +100,13 @@ absl::StatusOr<std::vector<int>> CutAt(const Module& module, const StageItems& i
   return stage_of;
 }
 
-// A compile, not a search through the night: a fraction of a second for the largest models.
+// A compile, not a search through the night: a fraction of a second for the largest models. Under a limit there are many
+// cuts to be made, and each step takes longer.
 PartitionEffort EffortFor(const PartitionProblem& problem) {
+  const bool limited = !problem.memory_limits.empty();
   return {.ideals = 20000,
-          .pairs = 20'000'000,
-          .search = 3000 * static_cast<int64_t>(problem.items.size())};
+          .pairs = limited ? 5'000'000 : 20'000'000,
+          .search = (limited ? 300 : 3000) * static_cast<int64_t>(problem.items.size())};
 }
 
 absl::StatusOr<PartitionSolution> Solve(const PartitionProblem& problem) {

@@ -15,7 +15,7 @@ namespace pipec {
 namespace {
 
 // From plan to plan, how much of the memory of the fastest is aimed at.
-constexpr double kStep = 0.92;
+constexpr double kStep = 0.9;
 
 // How a plan is made to take less memory.
 struct Way {
@@ -47,11 +47,10 @@ class Compiler {
       return std::move(module_);
     }
     const bool open = LeavesRecomputeOpen();
-    RETURN_IF_ERROR(Descend(false));
+    RETURN_IF_ERROR(Descend());
     if (open) {
       status = Try({{}, true});
       if (!status.ok() && !absl::IsResourceExhausted(status)) return status;
-      if (!module_->memory.empty()) RETURN_IF_ERROR(Descend(true));
     }
     if (!best_) return least_refusal_;
     RETURN_IF_ERROR(Try(*best_));
@@ -98,12 +97,12 @@ class Compiler {
   }
 
   // From the plan that was made last down, until no cut is within what is aimed at.
-  absl::Status Descend(bool recompute_all) {
+  absl::Status Descend() {
     const double from = NeededOfLargest();
     std::vector<int64_t> uncounted;
     for (const RankMemory& memory : module_->memory) uncounted.push_back(memory.arena_bytes - KeptBytes(memory));
     for (double aim = from * kStep; aim >= 1; aim *= kStep) {
-      Way way{{}, recompute_all};
+      Way way;
       for (size_t r = 0; r < uncounted.size(); ++r)
         way.cut_memory.push_back(std::max<int64_t>(static_cast<int64_t>(aim * ShareOfLargest(r)) - uncounted[r], 1));
       const absl::Status status = Try(way);

@@ -72,6 +72,12 @@ const uint64_t* StageFit::Within(const StageCost& cost, double limit, double& ne
     return false;
   };
   if (nested_) {
+    // Most often not even the best of them is within it.
+    const double least = cost.compute / classes_.back().speed + cost.messages;
+    if (least > limit * kCostSlack) {
+      next = std::min(next, least);
+      return nullptr;
+    }
     const auto first = std::partition_point(classes_.begin(), classes_.end(),
                                             [&](const StageClass& kind) { return !is_within(kind); });
     return first == classes_.end() ? nullptr : members_[static_cast<int>(first - classes_.begin())];
