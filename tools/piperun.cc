@@ -10,6 +10,10 @@
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
 #include "runtime/device/cpu/cpu_device.h"
+#if PIPEC_CUDA
+#include "runtime/device/cuda/cuda_device.h"
+#endif
+#include "runtime/base/format_size.h"
 #include "runtime/device/null/null_device.h"
 #include "runtime/device/replay/replay_device.h"
 #include "runtime/plan/check.h"
@@ -17,7 +21,6 @@
 #include "runtime/transport/local/local_transport.h"
 #include "tools/run_flags.h"
 #include "tools/run_progress.h"
-#include "runtime/base/format_size.h"
 
 namespace pipec {
 namespace {
@@ -93,7 +96,8 @@ void PrintText(const RunFlags& flags, const RunResult& result) {
                                SamplesPerSecond(result), result.samples, result.seconds);
   std::cout << "peak memory   " << FormatSize(PeakBytes(result))
             << " on the largest rank (planned arena, and workspace)";
-  if (result.grown_bytes) std::cout << "; the process grew by " << FormatSize(*result.grown_bytes) << " (measured)";
+  if (result.grown_bytes)
+    std::cout << "; the process grew by " << FormatSize(*result.grown_bytes) << " (measured)";
   std::cout << "\n";
   for (const auto& [what, path] :
        {std::pair("export", &flags.options.export_directory), std::pair("outputs", &flags.options.outputs),
@@ -114,15 +118,28 @@ std::function<absl::Duration(const MessageTag&)> WireTimes(const Manifest& manif
   };
 }
 
+std::unique_ptr<Device> MakeRunDevice(const RunFlags& flags, int threads) {
+  if (flags.device == "null") return MakeNullDevice();
+  if (flags.device == "replay") return MakeReplayDevice();
+#if PIPEC_CUDA
+  if (flags.device == "cuda") return MakeCudaDevice(0);
+#endif
+  return MakeCpuDevice(threads);
+}
+
 absl::StatusOr<RunResult> Execute(RunFlags& flags) {
   absl::StatusOr<Manifest> manifest = LoadManifest(flags.plan);
   if (!manifest.ok()) return manifest.status();
   const int threads = flags.threads > 0 ? flags.threads : std::max(1, Cores() / manifest->ranks);
   for (const auto& [flag, path] : {std::pair("--export", &flags.options.export_directory),
                                    std::pair("--outputs", &flags.options.outputs)}) {
-    if (flags.device == "cpu" || path->empty()) continue;
+    if ((flags.device != "null" && flags.device != "replay") || path->empty()) continue;
     return absl::InvalidArgumentError(
         absl::StrCat(flag, ": device ", flags.device, " computes nothing that could be kept"));
+  }
+  if (flags.device == "cuda" && manifest->ranks > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("--device=cuda runs plans of one rank, this one has ",
+                                                   manifest->ranks, ": compile with --stages=1"));
   }
   LocalOptions local;
   if (flags.device == "replay") local.wire_time = WireTimes(*manifest);
@@ -135,12 +152,7 @@ absl::StatusOr<RunResult> Execute(RunFlags& flags) {
   flags.options.stop = &stop_requested;
   flags.options.threads = threads;
   return RunPlan(
-      flags.plan, flags.options,
-      [&](int) {
-        return flags.device == "null"     ? MakeNullDevice()
-               : flags.device == "replay" ? MakeReplayDevice()
-                                          : MakeCpuDevice(threads);
-      },
+      flags.plan, flags.options, [&](int) { return MakeRunDevice(flags, threads); },
       [&](int rank) { return hub.Connect(rank); }, progress);
 }
 

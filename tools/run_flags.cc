@@ -124,7 +124,12 @@ void AddRunFlags(FlagTable& table, RunFlags& flags) {
   table.String("profile", "FILE", &options.profile, "measured cost of every node", "none");
   table.OnOff("json", &flags.json, "the result as one JSON object");
   table.Group("Execution");
-  table.Choice("device", &flags.device, {"cpu", "null", "replay"},
+  table.Choice("device", &flags.device,
+               {"cpu",
+#if PIPEC_CUDA
+                "cuda",
+#endif
+                "null", "replay"},
                "null: no arithmetic; replay: none, but kernels and messages take their modelled time");
   table.Choice("transport", &flags.transport, {"local"}, "local: the ranks are threads of this process");
   table.Int("threads", "N", &flags.threads, 1, "threads of each rank", "cores / ranks, at least 1");

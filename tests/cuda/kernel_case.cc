@@ -36,7 +36,10 @@ double At(DType dtype, const std::string& bytes, int64_t i) {
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> RunCase(Device& device, const KernelCase& kernel_case) {
-  const KernelSpec& spec = kernel_case.spec;
+  KernelSpec spec = kernel_case.spec;
+  for (int k : kernel_case.constants) {
+    spec.inputs[k].constant = reinterpret_cast<const std::byte*>(kernel_case.inputs[k].data());
+  }
   ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, device.NewStream());
   ASSIGN_OR_RETURN(const std::unique_ptr<Kernel> kernel, device.Prepare(spec));
   std::vector<const void*> inputs(spec.inputs.size());

@@ -15,6 +15,7 @@ struct KernelCase {
   KernelSpec spec;
   std::vector<std::string> inputs;  // contents; "" where absent
   std::vector<int> in_place;        // of each output: the input it lies on, -1: none; may be shorter
+  std::vector<int> constants;       // inputs whose contents are known at load
   StepScalars scalars;              // but for `parameters`
   std::vector<ParameterScalars> parameters;
 };

@@ -178,6 +178,156 @@ MakeCase Optimizer(const std::string& op, int states) {
   };
 }
 
+std::string Int64s(const std::vector<int64_t>& values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t));
+}
+
+MakeCase Reduction(const std::string& op) {
+  return [=](Random& random) {
+    KernelCase c = Named("", op);
+    const DType dtype = AnyFloat(random);
+    Shape shape = AnyShape(random);
+    AddInput(c, {dtype, shape}, random);
+    const bool keep = Draw(random, 0, 1) != 0;
+    c.spec.attributes.Set("keepdims", int64_t{keep});
+    std::vector<int64_t> axes;
+    Shape result;
+    for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis) {
+      const bool gone = Draw(random, 0, 1) != 0;
+      if (gone) axes.push_back(Draw(random, 0, 1) ? axis : axis - static_cast<int64_t>(shape.size()));
+      if (!gone || keep) result.push_back(gone ? 1 : shape[axis]);
+    }
+    if (axes.empty()) c.spec.attributes.Set("noop_with_empty_axes", int64_t{1});
+    c.inputs.push_back(Int64s(axes));
+    c.spec.inputs.push_back({{DType::kInt64, {static_cast<int64_t>(axes.size())}}});
+    c.constants = {1};
+    c.spec.outputs.push_back({{dtype, result}});
+    return c;
+  };
+}
+
+// Labels of every row, some ignored, and what belongs to them; the operands from the logits on.
+void AddLogits(KernelCase& c, DType dtype, Random& random) {
+  const int64_t batch = Draw(random, 1, 5), classes = Draw(random, 0, 9) ? Draw(random, 1, 70) : 1100;
+  Shape logits{batch, classes}, rows{batch};
+  if (const int64_t more = Draw(random, 0, 3); more > 1) {
+    const bool last = Draw(random, 0, 1) != 0;  // the classes
+    logits = last ? Shape{batch, more, classes} : Shape{batch, classes, more};
+    rows.push_back(more);
+    c.spec.attributes.Set("axis", int64_t{last ? -1 : 1});
+  }
+  AddInput(c, {dtype, logits}, random);
+  std::vector<int64_t> labels(NumElements(rows));
+  const bool ignores = Draw(random, 0, 1) != 0;
+  if (ignores) c.spec.attributes.Set("ignore_index", int64_t{-100});
+  for (int64_t& label : labels)
+    label = ignores && Draw(random, 0, 3) == 0 ? -100 : Draw(random, 0, classes - 1);
+  if (Draw(random, 0, 1)) {
+    c.spec.inputs.push_back({{DType::kInt64, rows}});
+    c.inputs.push_back(Int64s(labels));
+  } else {
+    const std::vector<int32_t> narrow(labels.begin(), labels.end());
+    c.spec.inputs.push_back({{DType::kInt32, rows}});
+    c.inputs.emplace_back(reinterpret_cast<const char*>(narrow.data()), narrow.size() * sizeof(int32_t));
+  }
+  c.scalars.valid_samples = Draw(random, 1, batch);
+}
+
+// The classes' weights, or none.
+void AddWeights(KernelCase& c, DType dtype, Random& random) {
+  const Shape& logits = c.spec.inputs[c.spec.op == "SoftmaxCrossEntropy" ? 0 : 1].type.shape;
+  const int64_t axis = c.spec.attributes.Int("axis", -1);
+  if (Draw(random, 0, 1)) AddInput(c, {dtype, {axis < 0 ? logits.back() : logits[axis]}}, random, true);
+  if (Draw(random, 0, 1)) c.spec.attributes.Set("label_smoothing", 0.1f);
+}
+
+KernelCase CrossEntropy(Random& random) {
+  KernelCase c = Named("ai.pipec", "SoftmaxCrossEntropy");
+  const DType dtype = AnyFloat(random);
+  AddLogits(c, dtype, random);
+  AddWeights(c, dtype, random);
+  const bool sum = Draw(random, 0, 1) != 0;
+  c.spec.attributes.Set("reduction", std::string(sum ? "sum" : "none"));
+  const Shape rows = c.spec.inputs[1].type.shape;
+  c.spec.outputs = {{{dtype, sum ? Shape{} : rows}}, {{dtype, {}}}, {{dtype, rows}}};
+  c.spec.outputs[Draw(random, 1, 2)].present = Draw(random, 0, 1) != 0;
+  return c;
+}
+
+KernelCase CrossEntropyGrad(Random& random) {
+  KernelCase c = Named("ai.pipec", "SoftmaxCrossEntropyGrad");
+  const DType dtype = AnyFloat(random);
+  const bool sum = Draw(random, 0, 1) != 0;
+  c.spec.attributes.Set("reduction", std::string(sum ? "sum" : "none"));
+  AddInput(c, {dtype, {}}, random);
+  AddLogits(c, dtype, random);
+  const Shape rows = c.spec.inputs[2].type.shape;
+  if (!sum) {
+    c.spec.inputs[0].type.shape = rows;
+    c.inputs[0] = RandomFloats({dtype, rows}, random);
+  }
+  // Far above every logit's own: the exponentials stay small.
+  AddInput(c, {dtype, rows}, random, true);
+  AddWeights(c, dtype, random);
+  c.spec.outputs.push_back(c.spec.inputs[1]);
+  if (Draw(random, 0, 1)) c.in_place = {1};
+  return c;
+}
+
+KernelCase CountCorrect(Random& random) {
+  KernelCase c = Named("ai.pipec", "CountCorrect");
+  AddLogits(c, AnyFloat(random), random);
+  c.spec.outputs = {{{DType::kInt64, {}}}, {{DType::kInt64, {}}}};
+  return c;
+}
+
+// The CPU multiplies 16-bit floats on some processors only; float32 and float64 everywhere.
+MakeCase MatMul(const std::string& domain, const std::string& op) {
+  return [=](Random& random) {
+    KernelCase c = Named(domain, op);
+    const DType dtype = WideFloat(random);
+    const bool fused = op == "FusedMatMul";
+    const bool ta = fused && Draw(random, 0, 1), tb = fused && Draw(random, 0, 1);
+    if (fused) {
+      c.spec.attributes.Set("trans_a", int64_t{ta});
+      c.spec.attributes.Set("trans_b", int64_t{tb});
+      c.spec.attributes.Set("alpha", 0.5f);
+    }
+    const int64_t m = Draw(random, 1, 9), k = Draw(random, 0, 12), n = Draw(random, 1, 9);
+    Shape a, b, y;
+    for (int64_t rank = Draw(random, 0, 3); rank > 0; --rank) {
+      const int64_t dim = Draw(random, 1, 3), one = Draw(random, 0, 3);
+      a.push_back(one == 1 ? 1 : dim), b.push_back(one == 2 ? 1 : dim), y.push_back(dim);
+    }
+    if (Draw(random, 0, 2) == 0) b.clear();
+    for (size_t i = 0; i < y.size(); ++i) y[i] = std::max(a[i], b.empty() ? 1 : b[i]);
+    for (int64_t dim : {ta ? k : m, ta ? m : k}) a.push_back(dim);
+    for (int64_t dim : {tb ? n : k, tb ? k : n}) b.push_back(dim);
+    y.push_back(m), y.push_back(n);
+    AddInput(c, {dtype, a}, random);
+    AddInput(c, {dtype, b}, random);
+    c.spec.outputs.push_back({{dtype, y}});
+    return c;
+  };
+}
+
+KernelCase Gemm(Random& random) {
+  KernelCase c = Named("", "Gemm");
+  const DType dtype = WideFloat(random);
+  const bool ta = Draw(random, 0, 1), tb = Draw(random, 0, 1);
+  c.spec.attributes.Set("transA", int64_t{ta});
+  c.spec.attributes.Set("transB", int64_t{tb});
+  c.spec.attributes.Set("alpha", 1.5f);
+  c.spec.attributes.Set("beta", static_cast<float>(Draw(random, 0, 2)));
+  const int64_t m = Draw(random, 1, 9), k = Draw(random, 1, 12), n = Draw(random, 1, 9);
+  AddInput(c, {dtype, {ta ? k : m, ta ? m : k}}, random);
+  AddInput(c, {dtype, {tb ? n : k, tb ? k : n}}, random);
+  const Shape addends[] = {{m, n}, {n}, {1, n}, {m, 1}, {}};
+  if (Draw(random, 0, 4)) AddInput(c, {dtype, addends[Draw(random, 0, 4)]}, random);
+  c.spec.outputs.push_back({{dtype, {m, n}}});
+  return c;
+}
+
 }  // namespace
 
 const std::map<std::pair<std::string, std::string>, MakeCase>& OpCases() {
@@ -200,6 +350,13 @@ const std::map<std::pair<std::string, std::string>, MakeCase>& OpCases() {
     (*map)[{"ai.pipec", "Momentum"}] = Optimizer("Momentum", 1);
     (*map)[{"ai.pipec", "Adam"}] = Optimizer("Adam", 2);
     (*map)[{"ai.pipec", "Adagrad"}] = Optimizer("Adagrad", 1);
+    for (const char* op : {"ReduceMean", "ReduceSum", "ReduceSumSquare"}) (*map)[{"", op}] = Reduction(op);
+    (*map)[{"ai.pipec", "SoftmaxCrossEntropy"}] = CrossEntropy;
+    (*map)[{"ai.pipec", "SoftmaxCrossEntropyGrad"}] = CrossEntropyGrad;
+    (*map)[{"ai.pipec", "CountCorrect"}] = CountCorrect;
+    (*map)[{"", "MatMul"}] = MatMul("", "MatMul");
+    (*map)[{"ai.pipec", "FusedMatMul"}] = MatMul("ai.pipec", "FusedMatMul");
+    (*map)[{"", "Gemm"}] = Gemm;
     return map;
   }();
   return *cases;

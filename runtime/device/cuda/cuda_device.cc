@@ -1,5 +1,6 @@
 #include "runtime/device/cuda/cuda_device.h"
 
+#include <cublasLt.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -27,6 +28,7 @@ class CudaDevice : public Device, public ScalarPlaces, private cuda::CudaContext
   explicit CudaDevice(int ordinal) : ordinal_(ordinal) {}
 
   ~CudaDevice() override {
+    if (blas_ != nullptr) cublasLtDestroy(blas_);
     for (void* allocation : allocations_) cudaFree(allocation);
   }
 
@@ -93,6 +95,13 @@ class CudaDevice : public Device, public ScalarPlaces, private cuda::CudaContext
  private:
   int multiprocessors() const override { return multiprocessors_; }
 
+  absl::StatusOr<cublasLtContext*> blas() override {
+    if (blas_ != nullptr) return blas_;
+    const cublasStatus_t status = cublasLtCreate(&blas_);
+    if (status == CUBLAS_STATUS_SUCCESS) return blas_;
+    return absl::InternalError(absl::StrCat("cublasLtCreate: ", cublasLtGetStatusString(status)));
+  }
+
   absl::StatusOr<const void*> Keep(const void* data, int64_t bytes) override {
     ASSIGN_OR_RETURN(std::byte* const memory, Allocate(bytes));
     if (bytes > 0) RETURN_IF_CUDA_ERROR(cudaMemcpy(memory, data, bytes, cudaMemcpyHostToDevice));
@@ -133,6 +142,7 @@ class CudaDevice : public Device, public ScalarPlaces, private cuda::CudaContext
 
   const int ordinal_;
   int multiprocessors_ = 0;
+  cublasLtHandle_t blas_ = nullptr;
   int64_t parameters_ = 0;  // that kernels name
   std::unique_ptr<cuda::Faults> faults_;
   std::vector<std::unique_ptr<ScalarRing>> rings_;

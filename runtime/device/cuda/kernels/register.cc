@@ -9,6 +9,10 @@ const KernelRegistry& Kernels() {
     RegisterArithmeticKernels(*registry);
     RegisterAccumulateKernels(*registry);
     RegisterGradientScaleKernels(*registry);
+    RegisterReduceKernels(*registry);
+    RegisterMatMulKernels(*registry);
+    RegisterCrossEntropyKernels(*registry);
+    RegisterCountCorrectKernels(*registry);
     RegisterOptimizerKernels(*registry);
     return registry;
   }();

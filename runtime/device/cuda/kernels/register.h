@@ -9,6 +9,10 @@ void RegisterUnaryKernels(KernelRegistry& registry);
 void RegisterArithmeticKernels(KernelRegistry& registry);
 void RegisterAccumulateKernels(KernelRegistry& registry);
 void RegisterGradientScaleKernels(KernelRegistry& registry);
+void RegisterReduceKernels(KernelRegistry& registry);
+void RegisterMatMulKernels(KernelRegistry& registry);
+void RegisterCrossEntropyKernels(KernelRegistry& registry);
+void RegisterCountCorrectKernels(KernelRegistry& registry);
 void RegisterOptimizerKernels(KernelRegistry& registry);
 
 }  // namespace pipec::cuda
