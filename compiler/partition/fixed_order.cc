@@ -62,6 +62,7 @@ template <typename Visit>
 void FixedOrderSolver::ForEachSegment(int i, double limit, Visit visit) {
   const int n = blocks_.size();
   Segment segment = Begin(i);
+  const StageFit::Classes classes = fit_.ClassesOf(reached_[i]);
   while (segment.end() < n) {
     segment.Grow();
     ++steps_;
@@ -71,7 +72,7 @@ void FixedOrderSolver::ForEachSegment(int i, double limit, Visit visit) {
       break;
     }
     if (!fit_.SomeHas(segment.cost().bytes)) break;
-    if (const uint64_t* stages = fit_.Within(segment.cost(), limit, next_limit_)) visit(segment, stages);
+    if (const uint64_t* stages = fit_.Within(classes, segment.cost(), limit, next_limit_)) visit(segment, stages);
   }
 }
 

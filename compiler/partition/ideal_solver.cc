@@ -102,6 +102,7 @@ template <typename Wanted, typename Visit>
 bool IdealSolver::ForEachStage(int a, double limit, Wanted wanted, Visit visit) {
   const Ideal& from = ideals_.ideals[a];
   StartFrom(from);
+  const StageFit::Classes classes = fit_.ClassesOf(reached_[a]);
   const double most = fit_.fastest() * limit * kCostSlack, slack = 1e-9 * limit;
   double unused = 0;
   for (int b = a + 1; b < ideals_.size(); ++b) {
@@ -114,7 +115,7 @@ bool IdealSolver::ForEachStage(int a, double limit, Wanted wanted, Visit visit) 
     if (!ideals_.Inside(from, to)) continue;
     pairs_ += 4;
     const StageCost cost = CostTo(from, to);
-    if (const uint64_t* stages = fit_.Within(cost, limit, unused)) visit(b, cost, stages);
+    if (const uint64_t* stages = fit_.Within(classes, cost, limit, unused)) visit(b, cost, stages);
   }
   return pairs_ < most_pairs_;
 }

@@ -64,7 +64,17 @@ bool StageFit::SomeHas(const HeldBytes& bytes) const {
   return nested_ ? has(classes_.back()) : std::any_of(classes_.begin(), classes_.end(), has);
 }
 
-const uint64_t* StageFit::Within(const StageCost& cost, double limit, double& next) const {
+StageFit::Classes StageFit::ClassesOf(const uint64_t* stages) const {
+  Classes range{static_cast<int>(classes_.size()) - 1, 0};
+  for (int s = 0; s < static_cast<int>(class_of_.size()); ++s) {
+    if (!(stages[s / 64] >> (s % 64) & 1)) continue;
+    range.first = std::min(range.first, class_of_[s]);
+    range.last = std::max(range.last, class_of_[s]);
+  }
+  return range;
+}
+
+const uint64_t* StageFit::Within(const Classes& of, const StageCost& cost, double limit, double& next) const {
   const auto is_within = [&](const StageClass& kind) {
     const double seconds = Seconds(kind, cost);
     if (seconds <= limit * kCostSlack) return seconds < kInfinity;
@@ -73,18 +83,14 @@ const uint64_t* StageFit::Within(const StageCost& cost, double limit, double& ne
   };
   if (nested_) {
     // Most often not even the best of them is within it.
-    const double least = cost.compute / classes_.back().speed + cost.messages;
-    if (least > limit * kCostSlack) {
-      next = std::min(next, least);
-      return nullptr;
-    }
-    const auto first = std::partition_point(classes_.begin(), classes_.end(),
+    if (!is_within(classes_[of.last])) return nullptr;
+    const auto first = std::partition_point(classes_.begin() + of.first, classes_.begin() + of.last,
                                             [&](const StageClass& kind) { return !is_within(kind); });
-    return first == classes_.end() ? nullptr : members_[static_cast<int>(first - classes_.begin())];
+    return members_[static_cast<int>(first - classes_.begin())];
   }
   found_.Clear();
   bool some = false;
-  for (int k = 0; k < static_cast<int>(classes_.size()); ++k) {
+  for (int k = of.first; k <= of.last; ++k) {
     if (!is_within(classes_[k])) continue;
     some = true;
     for (int w = 0; w < found_.words(); ++w) found_[0][w] |= members_[k][w];

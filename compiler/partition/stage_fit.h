@@ -20,9 +20,14 @@ class StageFit {
   double fastest() const { return fastest_; }
   // Whether some stage's cap is not exceeded; no longer, once it is, while the segment grows.
   bool SomeHas(const HeldBytes& bytes) const;
-  // Stages that take no longer than `limit`, what they make again counted, as a bit set; nullptr: none. Valid until the
-  // next call. `next` becomes the least seconds of those that take longer, if that is less.
-  const uint64_t* Within(const StageCost& cost, double limit, double& next) const;
+  // Of the stages of a bit set, which is not empty: the first and the last class.
+  struct Classes {
+    int first = 0, last = 0;
+  };
+  Classes ClassesOf(const uint64_t* stages) const;
+  // Among stages of these classes those that take no longer than `limit`, what they make again counted, as a bit
+  // set (others may be in it too); nullptr: none. Valid until the next call. `next` becomes the least seconds of those that take longer, if that is less.
+  const uint64_t* Within(const Classes& of, const StageCost& cost, double limit, double& next) const;
   // Of one stage; infinity if its cap is exceeded.
   double Seconds(int stage, const StageCost& cost) const { return Seconds(classes_[class_of_[stage]], cost); }
 
