@@ -3,9 +3,9 @@
 //   before:  x -> A -> B -> C -> loss, backward nodes, update        after:  A, B: stage 0   C, loss: stage 1
 //
 // A backward or update node lives with its forward node (Node::origin). The slowest stage, its messages
-// counted, is as fast as possible under the memory limits of the ranks' devices (compiler/partition; solve_for_cluster.h
+// counted, is as fast as possible within CompileOptions::cut_memory (compiler/partition; solve_for_cluster.h
 // where devices or links differ), whatever the order of the nodes was; `--cut` decides instead if given, in that order. What does not fit otherwise is to
-// run again for the backward pass (recompute_stages.h). Nodes are then put in the order of their stages. No
+// run again for the backward pass, which the partitioner counts as time (recompute_stages.h). Nodes are then put in the order of their stages. No
 // arithmetic changes here or later: numbers do not depend on the cut.
 #include <algorithm>
 #include <set>
