@@ -50,6 +50,13 @@ absl::StatusOr<std::string> ReadData(const Value& value) {
   return bytes;
 }
 
+KernelSpec SpecOf(const Node& node) {
+  KernelSpec spec{.op = node.op(), .domain = node.domain(), .name = node.name(), .attributes = node.attributes};
+  for (const Value* input : node.inputs()) spec.inputs.push_back(Operand(input));
+  for (const Value* output : node.outputs()) spec.outputs.push_back(Operand(output));
+  return spec;
+}
+
 absl::StatusOr<std::vector<std::string>> Evaluate(const Node& node,
                                                   absl::Span<const std::string* const> inputs) {
   if (AliasOf(node) == Alias::kView) return std::vector<std::string>{*inputs[0]};
@@ -58,24 +65,21 @@ absl::StatusOr<std::vector<std::string>> Evaluate(const Node& node,
   }
   // A device belongs to one thread.
   thread_local const std::unique_ptr<Device> device = MakeCpuDevice(1);
-  KernelSpec spec{
-      .op = node.op(), .domain = node.domain(), .name = node.name(), .attributes = node.attributes};
+  KernelSpec spec = SpecOf(node);
   std::vector<AlignedBytes> memory;
   std::vector<const void*> sources;
   std::vector<void*> results;
   for (int i = 0; i < node.inputs().size(); ++i) {
-    spec.inputs.push_back(Operand(node.input(i)));
     if (!node.input(i)) {
       sources.push_back(nullptr);
       continue;
     }
     memory.push_back(NewBytes(inputs[i]->size()));
     std::memcpy(memory.back().get(), inputs[i]->data(), inputs[i]->size());
-    spec.inputs.back().constant = memory.back().get();
+    spec.inputs[i].constant = memory.back().get();
     sources.push_back(memory.back().get());
   }
   for (const Value* output : node.outputs()) {
-    spec.outputs.push_back(Operand(output));
     if (output) memory.push_back(NewBytes(output->type.bytes()));
     results.push_back(output ? memory.back().get() : nullptr);
   }

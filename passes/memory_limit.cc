@@ -36,21 +36,21 @@ absl::Status CheckMemoryLimit(const Module& module, const CompileOptions& option
                               std::vector<KeptBytes> kept) {
   ScheduleMemory memory{std::move(kept), {}, MemoryLimits(options.cluster)};
   const std::vector<int64_t> in_flight = MostKept(module.schedule, memory.stages);
-  const auto beyond = [&](int r) { return module.memory[r].arena_bytes - memory.limits[r]; };
+  const auto needed = [&](int r) { return module.memory[r].needed_bytes(); };
+  const auto beyond = [&](int r) { return needed(r) - memory.limits[r]; };
   int worst = 0;
   for (int r = 0; r < static_cast<int>(module.memory.size()); ++r) {
-    memory.always.push_back(module.memory[r].arena_bytes - in_flight[r]);
+    memory.always.push_back(needed(r) - in_flight[r]);
     if (beyond(r) > beyond(worst)) worst = r;
   }
   const absl::Status status = CheckMemory(module.schedule, memory);
   if (status.ok()) return status;
-  const int64_t needed = module.memory[worst].arena_bytes;
   return WithLeastMemory(absl::ResourceExhaustedError(absl::StrCat(
-      "rank ", worst, " needs ", needed, " bytes of memory when cut so, the limit of its device is ",
+      "rank ", worst, " needs ", needed(worst), " bytes of memory when cut so, the limit of its device is ",
       memory.limits[worst], "; less is needed with ",
       options.recompute == Recompute::kNone && module.mode == Mode::kTrain ? "--recompute=auto, " : "",
       "more --stages, a smaller microbatch (--batch, --microbatches) or an optimizer with less state\n",
-      status.message())), needed);
+      status.message())), needed(worst));
 }
 
 }  // namespace pipec

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,6 +51,8 @@ struct CompileOptions {
   Cluster cluster;               // devices, memory limits, links
   std::vector<std::string> cut;  // names of values to cut at; empty: the partitioner decides
   uint64_t seed = 0;
+  // Bytes of workspace that the kernel of a node wants on its rank's device, beside the arena; null, or 0: not known.
+  std::function<int64_t(const Node& node, int rank)> workspace_bytes;
 };
 
 struct PassContext {

@@ -282,6 +282,16 @@ absl::StatusOr<RankMemory> PlanRank(const Module& module, int rank, RankPrograms
   return memory;
 }
 
+// All kernels of a rank share one workspace.
+int64_t WorkspaceBytes(const RankMemory& memory, int rank, const CompileOptions& options) {
+  int64_t bytes = 0;
+  if (!options.workspace_bytes) return bytes;
+  for (const Program& program : memory.programs) {
+    for (const Node* node : program.nodes) bytes = std::max(bytes, options.workspace_bytes(*node, rank));
+  }
+  return bytes;
+}
+
 absl::Status PlanRanks(Module& module, const CompileOptions& options) {
   module.memory.clear();
   std::vector<RankPrograms> ranks = BuildPrograms(module);
@@ -290,6 +300,7 @@ absl::Status PlanRanks(Module& module, const CompileOptions& options) {
   for (int r = 0; r < ranks.size(); ++r) {
     ASSIGN_OR_RETURN(RankMemory memory, PlanRank(module, r, std::move(ranks[r]), of_weights, kept));
     RETURN_IF_ERROR(CheckInPlace(memory));
+    memory.workspace_bytes = WorkspaceBytes(memory, r, options);
     module.memory.push_back(std::move(memory));
   }
   return CheckMemoryLimit(module, options, std::move(kept));

@@ -36,7 +36,7 @@ ScheduleProblem ScheduleProblemOf(const Module& module, const Cluster& cluster) 
   for (size_t r = 0; r < module.memory.size(); ++r) {
     const RankMemory& memory = module.memory[r];
     const std::vector<std::set<ActionOf>> users = UsersOfBuffers(memory);
-    int64_t rest = memory.arena_bytes;
+    int64_t rest = memory.needed_bytes();
     for (size_t b = 0; b < memory.buffers.size(); ++b) {
       const Buffer& buffer = memory.buffers[b];
       if (buffer.slot_class < 0 || users[b].empty()) continue;

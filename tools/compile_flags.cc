@@ -1,6 +1,7 @@
 #include "tools/compile_flags.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -285,6 +286,7 @@ absl::StatusOr<int64_t> CompileFlags::Resolve() {
     Assume(absl::StrCat("optimizer ", options.optimizer, " (--optimizer)"));
   }
   ASSIGN_OR_RETURN(options.cluster, devices_.Resolve(options.ranks, notes_));
+  AskForWorkspace();
 
   const int64_t parts = static_cast<int64_t>(options.microbatches) * options.replicas;
   if (batch_ == 0) return 0;
@@ -296,6 +298,16 @@ absl::StatusOr<int64_t> CompileFlags::Resolve() {
         " or --batch=", below > 0 && batch_ - below <= parts / 2 ? below : below + parts, " would do"));
   }
   return batch_ / parts;
+}
+
+void CompileFlags::AskForWorkspace() {
+  // As piperun shares them out.
+  const int threads = std::max<int>(1, static_cast<int>(std::thread::hardware_concurrency()) / context_.options.ranks);
+  std::vector<bool> known;  // by rank
+  for (const DeviceProfile& device : context_.options.cluster.devices) known.push_back(device.name == "cpu");
+  context_.options.workspace_bytes = [kernels = kernels_, threads, known](const Node& node, int rank) {
+    return known[rank] ? kernels->BytesOf(node, threads) : 0;
+  };
 }
 
 absl::StatusOr<std::unique_ptr<Module>> CompileFlags::Import() {

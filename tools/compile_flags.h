@@ -12,6 +12,7 @@
 #include "passes/plan_maker.h"
 #include "passes/plan_space.h"
 #include "tools/device_flags.h"
+#include "tools/kernel_workspace.h"
 #include "tools/support/flags.h"
 
 namespace pipec {
@@ -58,6 +59,7 @@ class CompileFlags {
   // Fills context_.options; returns the samples of a microbatch, 0 for the model's own.
   absl::StatusOr<int64_t> Resolve();
   absl::Status ReadScheduleFile();
+  void AskForWorkspace();
   void Assume(std::string what) { notes_.push_back(std::move(what)); }
 
   std::string model_;
@@ -70,6 +72,7 @@ class CompileFlags {
   std::map<std::string, std::string> dims_, inputs_;
   bool allow_links_ = false;
   DeviceFlags devices_;
+  std::shared_ptr<KernelWorkspace> kernels_ = std::make_shared<KernelWorkspace>();  // asked once for all copies of this
   PassContext context_;
   std::vector<std::string> notes_;
 };

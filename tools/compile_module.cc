@@ -92,7 +92,7 @@ class Compiler {
   double NeededOfLargest() const {
     double needed = 0;
     for (size_t r = 0; r < module_->memory.size(); ++r)
-      needed = std::max(needed, static_cast<double>(module_->memory[r].arena_bytes) / ShareOfLargest(r));
+      needed = std::max(needed, static_cast<double>(module_->memory[r].needed_bytes()) / ShareOfLargest(r));
     return needed;
   }
 
@@ -100,7 +100,7 @@ class Compiler {
   absl::Status Descend() {
     const double from = NeededOfLargest();
     std::vector<int64_t> uncounted;
-    for (const RankMemory& memory : module_->memory) uncounted.push_back(memory.arena_bytes - KeptBytes(memory));
+    for (const RankMemory& memory : module_->memory) uncounted.push_back(memory.needed_bytes() - KeptBytes(memory));
     for (double aim = from * kStep; aim >= 1; aim *= kStep) {
       Way way;
       for (size_t r = 0; r < uncounted.size(); ++r)

@@ -170,6 +170,7 @@ class Writer {
     out_.set_training(module_.mode == Mode::kTrain);
     for (const Stage& stage : module_.stages) out_.add_rank_of_stage(stage.rank);
     out_.set_arena_bytes(memory_.arena_bytes);
+    if (device_) out_.set_memory_limit(device_->memory_bytes);
     if (const std::vector<int> validate_at = ValidateAt(module_); !validate_at.empty()) {
       out_.set_validates_late(true);
       out_.set_validate_at(validate_at[rank_]);

@@ -136,6 +136,8 @@ struct RankMemory {
   absl::flat_hash_map<const Value*, Location> locations;
   int64_t arena_bytes = 0;
   int64_t lower_bound = 0;  // of arena_bytes
+  int64_t workspace_bytes = 0;  // that kernels want beside the arena, as far as it is known
+  int64_t needed_bytes() const { return arena_bytes + workspace_bytes; }
 };
 
 // An output that the model declares but import could not make, left out in training.

@@ -33,7 +33,8 @@ std::string ReportJson(const Report& report) {
                              {"sent_bytes", row.sent_bytes},
                              {"memory_limit", row.memory_limit},
                              {"peak_bytes", row.peak_bytes},
-                             {"live_bytes", row.live_bytes}});
+                             {"live_bytes", row.live_bytes},
+                             {"workspace_bytes", row.workspace_bytes}});
   }
   out["simulated"] = NameOfSimulated(report.origins);  // what follows
   out["bubble_ratio"] = report.bubble_ratio;
@@ -41,6 +42,7 @@ std::string ReportJson(const Report& report) {
   out["bound_ratio"] = report.bound_ratio;
   out["bound_s"] = report.bound_seconds;
   out["peak_bytes"] = report.peak_bytes;
+  out["workspace_bytes"] = report.workspace_bytes;
   out["memory_limit"] = report.memory_limit;
   if (!report.candidates.empty()) {
     out["candidates"] = nlohmann::ordered_json::array();

@@ -112,8 +112,10 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
     if (row.rank < static_cast<int>(module.memory.size())) {
       row.peak_bytes = module.memory[row.rank].arena_bytes;
       row.live_bytes = module.memory[row.rank].lower_bound;
+      row.workspace_bytes = module.memory[row.rank].workspace_bytes;
     }
     report.peak_bytes = std::max(report.peak_bytes, row.peak_bytes);
+    report.workspace_bytes = std::max(report.workspace_bytes, row.workspace_bytes);
     loads[row.rank] += row.forward_seconds + row.backward_seconds;
   }
   // Each tensor once a stage, by the slowest of its links; added up in their order.

@@ -33,6 +33,7 @@ struct StageRow {
   std::string device;          // of its rank
   int64_t memory_limit = 0;    // of its rank; 0: none
   int64_t peak_bytes = 0;      // of its rank
+  int64_t workspace_bytes = 0; // of its rank, beside that: what its kernels want, as far as it is known
   int64_t live_bytes = 0;      // of its rank: the largest sum of what is live at once; no layout is smaller
 };
 
@@ -67,6 +68,7 @@ struct Report {
   double bound_ratio = 0;
   double bound_seconds = 0;
   int64_t peak_bytes = 0;    // of the rank that needs most
+  int64_t workspace_bytes = 0;  // the most that a rank has beside that
   int64_t memory_limit = 0;  // of a device, the smallest if they differ
   Origins origins;           // of the seconds of all nodes, the update included
   Origin message_origin = Origin::kModelled;

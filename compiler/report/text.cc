@@ -53,7 +53,10 @@ std::string ReportText(const Report& report) {
   if (report.bound_ratio > 0) {
     absl::StrAppendFormat(&out, "slowest stage over bound  %.3f (%s)\n", report.bound_ratio, simulated);
   }
-  absl::StrAppendFormat(&out, "peak memory               %s (planned)\n", FormatSize(report.peak_bytes));
+  absl::StrAppendFormat(&out, "peak memory               %s (planned)%s\n", FormatSize(report.peak_bytes),
+                        report.workspace_bytes == 0
+                            ? ""
+                            : absl::StrCat(", and ", FormatSize(report.workspace_bytes), " of workspace for kernels"));
   if (!report.advice.empty()) out += "\n";
   for (const std::string& advice : report.advice) absl::StrAppend(&out, "advice: ", advice, "\n");
   return out;

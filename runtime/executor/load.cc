@@ -45,6 +45,13 @@ absl::Status Executor::Load(const std::string& plan_directory) {
   }
   // Their contents lie in the arena now.
   google::protobuf::RepeatedPtrField<plan::Constant>().Swap(plan_.mutable_constants());
+  if (const uint64_t limit = plan_.memory_limit(); limit > 0 && plan_.arena_bytes() + workspace_bytes_ > limit) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(plan_.arena_bytes(), " bytes of arena and ", workspace_bytes_,
+                     " of workspace for kernels are above the ", limit,
+                     " bytes of the device that the plan is for; with fewer --threads kernels want less, or compile with more "
+                     "--memory"));
+  }
   ASSIGN_OR_RETURN(workspace_, device_.Allocate(std::max<int64_t>(workspace_bytes_, 1)));
   for (StepKind kind : {StepKind::kTrain, StepKind::kEval}) {
     RETURN_IF_ERROR(PrepareList(kind));

@@ -1,5 +1,6 @@
 // How small an arena a set of buffers needs: bench-memory FILE.csv [--solution=OUT]; without a file, how near the arenas of
-// plans come to the largest sum of live bytes: gpt-6, resnet18-64 and unet-64, every schedule, 1, 2 and 4 ranks.
+// plans come to the largest sum of live bytes, where a slot is live for all of the step: gpt-6, resnet18-64 and unet-64, every
+// schedule, 1, 2 and 4 ranks.
 //
 // The file: a line `id,lower,upper,size`, then a buffer a line, live on [lower, upper). A number in front of the ending of
 // its name (A.1048576.csv) is the capacity that the layout has to meet. OUT gets lines `id,offset`. Sizes and offsets are

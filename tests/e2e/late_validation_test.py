@@ -9,7 +9,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import Case, Weights, listed_schedules, main, takes, write_npz
+from pipec_testing import Case, Weights, listed_schedules, main, most_needed, takes, write_npz
 
 WIDTH, CLASSES, MICROBATCHES, BATCH, STEPS = 6, 3, 8, 16, 12
 WAITING = "--disable-pass=split-validation"
@@ -169,10 +169,10 @@ class LateValidation(Case):
     def test_waits_where_memory_is_short(self):
         model = self.model()
         flags = ["--stages=4", "--schedule=zb-h2", "--recompute=none", f"--microbatches={MICROBATCHES}", f"--batch={BATCH}", "--json"]
-        peak = lambda *more: json.loads(self.run_tool("pipec", model, *flags, "--dry-run", *more).stdout)["peak_bytes"]
-        ahead, waiting = peak(), peak(WAITING)
+        report = lambda *more: json.loads(self.run_tool("pipec", model, *flags, "--dry-run", *more).stdout)
+        ahead, waiting = most_needed(report()), most_needed(report(WAITING))
         self.assertGreater(ahead, waiting)
-        self.assertEqual(peak(f"--memory={(ahead + waiting) // 2}"), waiting)
+        self.assertEqual(most_needed(report(f"--memory={(ahead + waiting) // 2}")), waiting)
 
     def test_the_modelled_step_is_shorter(self):
         model = self.folder / "wide.onnx"

@@ -5,7 +5,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import Case, main
+from pipec_testing import Case, main, most_needed
 
 # So large that what a process takes beside what was planned, such as the code that kernels are made of, is little.
 MODELS = {
@@ -27,8 +27,7 @@ class PlannedMemory(Case):
                     with self.subTest(model=kind, stages=stages, schedule=schedule):
                         report = json.loads(self.run_tool("pipec", model, "-o", plan, f"--stages={stages}", f"--schedule={schedule}",
                                                           "--microbatches=4", "--json").stdout)
-                        run = json.loads(self.run_tool("piperun", plan, "--data=synthetic", "--steps=2", "--threads=1",
-                                                       "--json").stdout)
+                        run = json.loads(self.run_tool("piperun", plan, "--data=synthetic", "--steps=2", "--json").stdout)
                         self.check(report, run)
 
     def check(self, report, run):
@@ -36,10 +35,26 @@ class PlannedMemory(Case):
         self.assertEqual(run["arena_bytes"], [planned[rank] for rank in range(report["ranks"])])
         for stage in report["stages"]:
             self.assertLessEqual(stage["peak_bytes"], 1.01 * stage["live_bytes"])
-        self.assertEqual(len(run["workspace_bytes"]), report["ranks"])
+        workspace = {stage["rank"]: stage["workspace_bytes"] for stage in report["stages"]}
+        self.assertEqual(run["workspace_bytes"], [workspace[rank] for rank in range(report["ranks"])])
         taken = sum(run["arena_bytes"]) + sum(run["workspace_bytes"])
         self.assertGreater(taken, 90e6)
         self.assertLess(abs(run["grown_bytes"] / taken - 1), 0.05)
+
+    def test_the_limit_counts_workspace(self):
+        model, plan = self.folder / "gpt.onnx", self.folder / "model.plan"
+        self.run_tool("make-model", "gpt", "--preset=gpt-tiny", "-o", model)
+        flags = ["--stages=1", "--microbatches=4", "--recompute=none", "--json"]
+        report = json.loads(self.run_tool("pipec", model, *flags, "--dry-run").stdout)
+        needed = most_needed(report)
+        self.assertGreater(report["workspace_bytes"], 0)
+        refused = self.run_tool("pipec", model, *flags, "--dry-run", f"--memory={needed - 1}", expect=1)
+        self.assertIn(f"needs {needed} bytes of memory", refused.stderr)
+        self.run_tool("pipec", model, "-o", plan, *flags, f"--memory={needed}")
+        run = ["piperun", plan, "--data=synthetic", "--steps=1"]
+        self.run_tool(*run)
+        # Every thread more has workspace of its own.
+        self.assertIn("--threads", self.run_tool(*run, "--threads=16", expect=1).stderr)
 
 
 if __name__ == "__main__":

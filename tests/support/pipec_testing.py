@@ -190,5 +190,10 @@ def pipelines(stages, microbatches):
             yield name, [f"--schedule={name}", f"--stages={stages // held}", f"--virtual-stages={held}"]
 
 
+def most_needed(report):
+    """Of pipec's report: the bytes of arena and workspace that the rank has to have which needs most."""
+    return max(stage["peak_bytes"] + stage["workspace_bytes"] for stage in report["stages"])
+
+
 def main():
     unittest.main(argv=[sys.argv[0], "-v", *sys.argv[1:]])
