@@ -8,6 +8,7 @@
 // run again for the backward pass, which the partitioner counts as time (recompute_stages.h). Nodes are then put in the order of their stages. No
 // arithmetic changes here or later: numbers do not depend on the cut.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "absl/algorithm/container.h"
@@ -109,8 +110,48 @@ PartitionEffort EffortFor(const PartitionProblem& problem) {
           .search = (limited ? 300 : 3000) * static_cast<int64_t>(problem.items.size())};
 }
 
-absl::StatusOr<PartitionSolution> Solve(const PartitionProblem& problem) {
-  return SolvePartition(problem, EffortFor(problem));
+// Until the last action of a step, messages of each pair of stages taken for as long either way.
+absl::StatusOr<double> Makespan(const Schedule& schedule, const StageItems& items,
+                                const std::vector<int>& stage_of) {
+  std::vector<StageTimes> times(schedule.shape.stages(), {0, 0, 0});
+  for (size_t i = 0; i < stage_of.size(); ++i) {
+    StageTimes& stage = times[stage_of[i]];
+    const StageTimes& item = items.times_on[items.kind_of_rank[schedule.rank_of_stage[stage_of[i]]]][i];
+    stage.f += item.f, stage.i += item.i, stage.w += item.w;
+  }
+  std::map<std::pair<int, int>, double> seconds;
+  for (const PartitionTensor& tensor : items.problem.tensors) {
+    std::set<int> others;
+    for (const int consumer : tensor.consumers) others.insert(stage_of[consumer]);
+    for (const int other : others) {
+      if (other > stage_of[tensor.producer])
+        seconds[{stage_of[tensor.producer], other}] += tensor.seconds / 2;
+    }
+  }
+  std::vector<StageLink> links;
+  for (const auto& [stages, time] : seconds) {
+    links.push_back({stages.first, stages.second, time});
+    links.push_back({stages.second, stages.first, time});
+  }
+  ASSIGN_OR_RETURN(const Schedule with_messages, AddMessages(schedule, links, times));
+  ASSIGN_OR_RETURN(const Simulation simulation, Simulate(with_messages, links, times));
+  return simulation.makespan;
+}
+
+// Ranks of several stages: where their loads are equal the stages need not be, and where all stages are equal the loads
+// need not be. What is better depends on the schedule: it is tried.
+absl::StatusOr<PartitionSolution> Solve(const PartitionProblem& problem, const Schedule& schedule,
+                                        const StageItems& items) {
+  PartitionEffort effort = EffortFor(problem);
+  absl::StatusOr<PartitionSolution> even_ranks = SolvePartition(problem, effort);
+  if (schedule.shape.virtual_stages == 1 || !even_ranks.ok()) return even_ranks;
+  effort.search = 0;
+  ASSIGN_OR_RETURN(PartitionSolution even_stages, SolvePartition(problem, effort));
+  const absl::StatusOr<double> ranks = Makespan(schedule, items, even_ranks->stage_of),
+                               stages = Makespan(schedule, items, even_stages.stage_of);
+  if (!ranks.ok() || !stages.ok() || *ranks <= *stages) return even_ranks;
+  even_stages.lower_bound = std::max(even_stages.lower_bound, even_ranks->lower_bound);
+  return even_stages;
 }
 
 // In words of the flags.
@@ -185,7 +226,8 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
     return Explain(absl::OutOfRangeError(absl::StrCat("at most ", MaxStages(problem))), options,
                    virtual_stages);
   }
-  problem.in_flight = options.cut_for_one_in_flight ? std::vector<int>(stages, 1) : InFlight(schedule, KeptFrom::kForward);
+  problem.in_flight =
+      options.cut_for_one_in_flight ? std::vector<int>(stages, 1) : InFlight(schedule, KeptFrom::kForward);
   problem.rank_of_stage = schedule.rank_of_stage;
   if (schedule.asynchronous()) {
     AddUpdates(module, options.cluster, options.microbatches, items);
@@ -193,8 +235,9 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
   }
   const std::vector<int64_t>& limits = options.cut_memory;
   if (options.cut.empty()) problem.memory_limits = limits;
+  const auto solve = [&](const PartitionProblem& wanted) { return Solve(wanted, schedule, items); };
   // The bound is that of doing without memory limit and without running anything again.
-  absl::StatusOr<PartitionSolution> solution = SolveForCluster(items, options.cluster, Solve);
+  absl::StatusOr<PartitionSolution> solution = SolveForCluster(items, options.cluster, solve);
   const RecomputePlanner planner(module, items, schedule, options.cluster);
   const Recompute recompute = module.mode == Mode::kTrain ? options.recompute : Recompute::kNone;
   std::vector<int> stage_of;
@@ -202,13 +245,14 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
   if (!options.cut.empty()) {
     ASSIGN_OR_RETURN(stage_of, CutAt(module, items, options, stages));
     if (recompute == Recompute::kAll) plan = planner.Everything(stage_of);
-    if (recompute == Recompute::kAuto && !FitsMemory(problem, stage_of, limits)) plan = planner.ToFit(stage_of, limits);
+    if (recompute == Recompute::kAuto && !FitsMemory(problem, stage_of, limits))
+      plan = planner.ToFit(stage_of, limits);
   } else {
     absl::StatusOr<PartitionSolution> limited = solution;
     const bool all = recompute == Recompute::kAll, some = recompute == Recompute::kAuto;
     const bool fits = solution.ok() && FitsMemory(problem, solution->stage_of, limits);
-    if (all) limited = Solve(RecomputedEverywhere(problem, items.times, schedule));
-    if (!all && !fits) limited = Solve(some ? Recomputable(problem, items.times) : problem);
+    if (all) limited = solve(RecomputedEverywhere(problem, items.times, schedule));
+    if (!all && !fits) limited = solve(some ? Recomputable(problem, items.times) : problem);
     if (!limited.ok()) return Explain(limited.status(), options, virtual_stages);
     stage_of = limited->stage_of;
     if (all) plan = planner.Everything(stage_of);

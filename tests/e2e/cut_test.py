@@ -93,6 +93,16 @@ class Cut(Case):
                 ratio = re.search(r"equally many nodes a stage the slowest would take ([\d.]+) times", text.stdout + text.stderr)
                 self.assertGreater(float(ratio[1]), 1.3)
 
+    def test_several_stages_a_rank_keep_the_pipeline_busy(self):
+        """Ranks of equal loads are not enough: where one stage is much longer than the others, all ranks wait for it."""
+        model = self.folder / "unet.onnx"
+        self.run_tool("make-model", "unet", "--layers=2", "--hidden=8", "--image=3x32x32", "--batch=2", "--no-weights", "-o", model)
+        done = self.run_tool("pipec", model, "--stages=2", "--virtual-stages=4", "--schedule=interleaved", "--microbatches=16", "--dry-run",
+                             "--json")
+        report = json.loads(done.stdout)
+        work = sum(row["forward_s"] + row["backward_s"] for row in report["stages"])
+        self.assertLess(report["step_time_s"], 1.25 * 16 * work / 2)
+
 
 if __name__ == "__main__":
     main()
