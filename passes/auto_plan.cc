@@ -25,6 +25,8 @@ namespace {
 constexpr int kMostVirtualStages = 4;
 // What sums of seconds may be off by.
 constexpr double kRounding = 1e-9;
+// Bytes: more than any plan needs.
+constexpr int64_t kNoLimit = int64_t{1} << 60;
 
 // A number of ranks and of microbatches, and its plans.
 struct Pair {
@@ -56,6 +58,18 @@ class Finder {
   }
 
  private:
+  using PlanKey = std::tuple<int, absl::string_view, int>;  // ranks, schedule, stages a rank
+
+  // A plan with the most microbatches that it can have.
+  struct WithMore {
+    WithMore(const PlanCandidate& candidate, bool is_roomy)
+        : candidate(candidate), sample_seconds(candidate.SampleSeconds()), is_unlimited(is_roomy) {}
+
+    PlanCandidate candidate;
+    double sample_seconds;
+    bool is_unlimited;  // sample_seconds are what it takes without a limit of memory
+  };
+
   bool chooses_schedule() const { return options_.schedule == kAutoSchedule; }
   bool is_only_pair() const { return space_.ranks.size() * space_.microbatches.size() == 1; }
 
@@ -80,8 +94,10 @@ class Finder {
     const auto estimate = [&](const Pair& pair) {
       return bounds_.SampleSeconds(pair.ranks, seen) * (1 + (pair.ranks - 1.0) / pair.microbatches);
     };
-    std::stable_sort(pairs_.begin(), pairs_.end(),
-                     [&](const Pair& a, const Pair& b) { return estimate(a) < estimate(b); });
+    std::sort(pairs_.begin(), pairs_.end(), [&](const Pair& a, const Pair& b) {
+      return std::tuple(estimate(a), a.ranks, -a.microbatches) <
+             std::tuple(estimate(b), b.ranks, -b.microbatches);
+    });
     return absl::OkStatus();
   }
 
@@ -142,6 +158,35 @@ class Finder {
     return all;
   }
 
+  // Whether memory cannot have shaped the plan: each of its devices could hold all, with as many microbatches in flight as
+  // there are stages or microbatches.
+  bool IsRoomy(const Module& module, const PlanCandidate& candidate) const {
+    for (const Stage& stage : module.stages) {
+      if (!stage.recomputed.empty()) return false;
+    }
+    const ScheduleShape& shape = candidate.shape;
+    const int64_t least = bounds_.LeastDeviceBytes(shape.ranks);
+    return least == 0 ||
+           candidate.peak_bytes * shape.ranks * std::max(shape.stages(), shape.microbatches) <= least;
+  }
+
+  // Whether the plan was tried with more microbatches, and is not among the two best even so. Under a limit a plan with more
+  // may have to recompute, or be cut unevenly, where that with fewer has not: then its time without a limit counts.
+  bool IsSlowerWithMore(const PlanKey& plan) {
+    const auto it = with_more_.find(plan);
+    if (it == with_more_.end()) return false;
+    WithMore& more = it->second;
+    if (trials_.MayBeChosen(more.sample_seconds)) return false;
+    if (!more.is_unlimited) {
+      const absl::StatusOr<std::unique_ptr<Module>> free = maker_.Compile(more.candidate, kNoLimit);
+      if (!free.ok()) return false;
+      more.is_unlimited = true;
+      more.sample_seconds = std::min(
+          more.sample_seconds, (*free)->simulation.step_seconds / static_cast<double>(more.candidate.batch));
+    }
+    return !trials_.MayBeChosen(more.sample_seconds);
+  }
+
   void TryNamed(Pair& pair) {
     bool tried = false, passed_over = false;
     for (const ScheduleInfo& info : AllSchedules()) {
@@ -149,9 +194,8 @@ class Finder {
       for (const int v : VirtualStages(info)) {
         const ScheduleShape shape{pair.ranks, v, pair.microbatches};
         if (shape.stages() >= trials_.too_many_stages()) continue;
-        const std::tuple plan(pair.ranks, info.name, v);
-        if (const auto it = with_more_.find(plan);
-            it != with_more_.end() && !trials_.MayBeChosen(it->second)) {
+        const PlanKey plan(pair.ranks, info.name, v);
+        if (IsSlowerWithMore(plan)) {
           passed_over = true;
           continue;
         }
@@ -161,10 +205,10 @@ class Finder {
           continue;
         }
         tried = true;
-        if (trials_.Try({std::string(info.name), shape})) {
+        if (const std::unique_ptr<Module> module = trials_.Try({std::string(info.name), shape})) {
           const PlanCandidate& candidate = trials_.candidates().back();
           pair.best_order = std::min(pair.best_order, candidate.order_seconds);
-          if (space_.batch == 0) with_more_[plan] = candidate.SampleSeconds();
+          if (space_.batch == 0) with_more_.try_emplace(plan, candidate, IsRoomy(*module, candidate));
         }
         pair.placements[{v, schedule->rank_of_stage}].push_back(*std::move(schedule));
       }
@@ -198,9 +242,7 @@ class Finder {
   AutoPlan result_;
   absl::Status not_generated_;  // the first of the schedules that cannot have such a shape
   std::set<int> refused_ranks_, refused_microbatches_;
-  // Where the batch grows with the microbatches, by ranks, schedule and stages a rank: seconds a sample of the plan with
-  // the fewest microbatches that were tried yet.
-  std::map<std::tuple<int, absl::string_view, int>, double> with_more_;
+  std::map<PlanKey, WithMore> with_more_;  // where the batch grows with the microbatches
 };
 
 }  // namespace

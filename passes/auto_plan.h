@@ -26,8 +26,9 @@ struct AutoPlan {
 // fits the memory. Any other: that one, with its default number of stages a rank or `options.virtual_stages`.
 //
 // What cannot be among the two best is not compiled: a plan is never faster than an equal share of the model's work on each
-// of its ranks (plan_bounds.h), and, where the batch grows with the microbatches, the same plan with fewer of them is never
-// faster a sample, as it waits as long for its pipeline to fill and updates as often.
+// of its ranks (plan_bounds.h), and, where the batch grows with the microbatches, the same plan with fewer of them is
+// taken to be no faster a sample, as it waits as long for its pipeline to fill and updates as often. Where memory may have
+// made the plan with more of them slow, its time without a limit is what counts.
 //
 // The first candidate has no refusal. If all are refused the error is that of the first that could be tried; if memory is what
 // they lack and there were several ranks or microbatches to choose from, the least that would do, with the flags

@@ -90,4 +90,12 @@ int64_t PlanBounds::DeviceBytes(int ranks) const {
   return bytes;
 }
 
+int64_t PlanBounds::LeastDeviceBytes(int ranks) const {
+  int64_t least = 0;
+  for (const DeviceProfile& device : clusters_.at(ranks).devices) {
+    if (device.memory_bytes > 0 && (least == 0 || device.memory_bytes < least)) least = device.memory_bytes;
+  }
+  return least;
+}
+
 }  // namespace pipec

@@ -29,6 +29,8 @@ class PlanBounds {
   int64_t always_bytes() const { return always_bytes_; }
   // Bytes of all their devices together; 0: one of them has no limit.
   int64_t DeviceBytes(int ranks) const;
+  // Of the device that has least; 0: none has a limit.
+  int64_t LeastDeviceBytes(int ranks) const;
 
  private:
   struct Work {

@@ -14,8 +14,8 @@ function candidatesSection(report) {
   });
   const runnerUp = second && !second.refusal ?
       `; the runner-up takes ${formatPercent(Math.max(0, ofSample(second) / ofSample(chosen) - 1))} longer a sample` : '';
-  const others = passedOver > 0 ? ` ${plural(passedOver, 'more pair')} of ranks and microbatches cannot be faster than the ` +
-      'runner-up and were not compiled.' : '';
+  const others = passedOver > 0 ? ` ${plural(passedOver, 'more pair')} of ranks and microbatches were not compiled: by their work ` +
+      'alone they cannot be faster than the runner-up, or the same plans with more microbatches are not.' : '';
   const gap = bound > 0 ? ` The last F, I or W of the first ends at ${formatTime(chosen.order_s * 1e9)}, ` +
       `${formatPercent(Math.max(0, chosen.order_s / bound - 1))} above what no order of such stages can beat.` : '';
   return section('candidates', 'What it was chosen from',

@@ -111,10 +111,38 @@ TEST(Advice, MoreMicrobatches) {
   module.simulation.bubble_ratio = 7.0 / 11;
   const Cluster cluster = EqualDevices(OneFlopASecond(), 8);
   EXPECT_THAT(Advice(module, cluster, MakeReport(module, cluster)),
-              Contains("M=4 is small for 8 ranks: M=32 lowers the bubble from 63.6 % to 17.9 % (--microbatches=32 --batch=32)"));
+              Contains("M=4 is small for 8 ranks: M=32 lowers the bubble from 63.6 % to 17.9 % "
+                       "(--microbatches=32 --batch=32)"));
   module.simulation.bubble_ratio = 0.19;
   EXPECT_THAT(Advice(module, cluster, MakeReport(module, cluster)),
               Not(Contains(HasSubstr("--microbatches"))));
+}
+
+// All activations of a step at once: 32 times as many do not fit, twice as many do.
+TEST(Advice, MoreMicrobatchesWithinTheMemory) {
+  Module module;
+  module.schedule.name = "gpipe";
+  module.schedule.shape = {2, 1, 2};
+  module.stages = {{0, {1, 1, 1}}, {1, {1, 1, 1}}};
+  Node* nothing = module.graph.AddNode({.op = "Message", .domain = kPipecDomain, .stage = 0});
+  module.messages = {{nothing, MessageKind::kActivation, 0, 1}, {nothing, MessageKind::kGradient, 1, 0}};
+  module.simulation.bubble_ratio = 1.0 / 3;
+  module.memory.resize(2);
+  for (RankMemory& memory : module.memory) {
+    memory.buffers.push_back({"w", BufferKind::kParameter, 50});
+    memory.buffers.push_back({"r", BufferKind::kActivation, 25, 64, 2});
+    memory.arena_bytes = 100;
+  }
+  DeviceProfile device = OneFlopASecond();
+  for (const auto& [bytes, says] : {std::pair(0, true), std::pair(150, true), std::pair(149, false)}) {
+    device.memory_bytes = bytes;
+    const Cluster cluster = EqualDevices(device, 2);
+    EXPECT_THAT(Advice(module, cluster, MakeReport(module, cluster)),
+                says
+                    ? testing::Matcher<std::vector<std::string>>(Contains(HasSubstr("M=4 lowers the bubble")))
+                    : testing::Matcher<std::vector<std::string>>(Not(Contains(HasSubstr("--microbatches")))))
+        << bytes;
+  }
 }
 
 TEST_F(TwoProducts, UnevenStages) {
@@ -129,6 +157,33 @@ TEST_F(TwoProducts, UnevenStages) {
               Not(Contains(HasSubstr("the mean of all"))));
 }
 
+// Of two stages a rank one may be as heavy as it likes, if the ranks are even.
+TEST(Advice, SeveralStagesARank) {
+  Module module;
+  module.schedule.name = "interleaved";
+  module.schedule.shape = {2, 2, 2};
+  module.stages = {{0, {3, 3, 3}}, {1, {2, 2, 2}}, {0, {1, 1, 1}}, {1, {2, 2, 2}}};
+  const Cluster cluster = EqualDevices(OneFlopASecond(), 2);
+  EXPECT_THAT(Advice(module, cluster, MakeReport(module, cluster)), Not(Contains(HasSubstr("the mean of"))));
+  module.stages[2].times = {3, 3, 3};
+  EXPECT_THAT(Advice(module, cluster, MakeReport(module, cluster)),
+              Contains("rank 0 takes 1.2 x the mean of all ranks"));
+}
+
+// The slow device has less work than the other, and takes longer for it.
+TEST_F(TwoProducts, ASlowDevice) {
+  Cluster cluster = EqualDevices(OneFlopASecond(), 2);
+  cluster.devices[0].name = "fast";
+  cluster.devices[0].flops_per_second = 10;
+  module_.stages[0].times = {12.8, 0, 0};
+  module_.stages[1].times = {64, 0, 0};
+  EXPECT_THAT(
+      Advice(module_, cluster, MakeReport(module_, cluster)),
+      Contains(
+          "stage 1 takes 1.7 x the mean of all stages: its device, cpu, takes 10.0 x as long for it as fast "
+          "would"));
+}
+
 // Of plans of one to four ranks, with 8 samples a step.
 TEST(Advice, OneDeviceIsTheFastest) {
   Report report;
@@ -136,7 +191,8 @@ TEST(Advice, OneDeviceIsTheFastest) {
   report.memory_limit = 8000;
   report.candidates = {{"1f1b", {1, 1, 4}, 8, 2.0}, {"1f1b", {1, 1, 2}, 8, 2.1}, {"1f1b", {3, 1, 4}, 8, 2.5}};
   const std::string said =
-      "the model fits one device (2 kB of 8 kB), and of the plans for 1 to 4 ranks that of one is the fastest: a pipeline "
+      "the model fits one device (2 kB of 8 kB), and of the plans for 1 to 4 ranks that of one is the "
+      "fastest: a pipeline "
       "gains only bubbles";
   EXPECT_THAT(AdviceOnChoice(report, 4),
               testing::ElementsAre(said + ", the best one of 3 ranks takes 25.0 % longer a sample"));
@@ -150,9 +206,20 @@ TEST(Advice, OneDeviceIsTheFastest) {
 TEST_F(TwoProducts, MessagesLongerThanWork) {
   DeviceProfile device = OneFlopASecond();
   device.link.latency_seconds = 10;
-  const Cluster cluster = EqualDevices(device, 2);
+  Cluster cluster = EqualDevices(device, 2);
+  module_.schedule = *FindSchedule("1f1b")->generate({2, 1, 2});
+  const Message forward = module_.messages[0];
+  module_.messages.push_back({forward.node, MessageKind::kGradient, 1, 0});
+  // Twice there and back, one of the microbatches after the other: 2 x 10.64 s, and 3 + 1 + 3 s of F and B.
+  const std::vector<std::string> advice = Advice(module_, cluster, MakeReport(module_, cluster));
+  EXPECT_THAT(advice, Contains(testing::MatchesRegex(
+                          "stage 0 sends and receives for .* a microbatch and computes for 3 s: "
+                          "with links twice as fast a step would be [0-9]+ % shorter")));
+  EXPECT_THAT(advice, Not(Contains(HasSubstr("--stages"))));
+  // Where work hides the messages faster links gain nothing: one is longer than the few that are sent.
+  module_.stages[1].times = {1000, 1000, 1000};
   EXPECT_THAT(Advice(module_, cluster, MakeReport(module_, cluster)),
-              Contains(HasSubstr("stage 0 sends and receives for")));
+              Not(Contains(HasSubstr("sends and receives"))));
 }
 
 }  // namespace
