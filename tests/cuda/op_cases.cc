@@ -1,48 +1,13 @@
 #include "tests/cuda/op_cases.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
+
+#include "tests/cuda/draw.h"
+#include "tests/cuda/row_cases.h"
 
 namespace pipec {
 namespace {
-
-using Random = std::mt19937_64;
-
-int64_t Draw(Random& random, int64_t low, int64_t high) {
-  return std::uniform_int_distribution<int64_t>(low, high)(random);
-}
-
-DType AnyFloat(Random& random) {
-  constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16};
-  return kTypes[Draw(random, 0, 3)];
-}
-DType WideFloat(Random& random) { return Draw(random, 0, 1) ? DType::kFloat32 : DType::kFloat64; }
-
-// Up to a few thousand elements; often dimensions that fill 16 bytes, often not.
-Shape AnyShape(Random& random) {
-  Shape shape;
-  for (int64_t rank = Draw(random, 0, 4); rank > 0; --rank) {
-    constexpr int64_t kDims[] = {1, 2, 3, 5, 7, 8, 16, 0};
-    shape.push_back(kDims[Draw(random, 0, Draw(random, 0, 9) == 0 ? 7 : 6)]);
-  }
-  if (Draw(random, 0, 3) == 0) shape = {Draw(random, 0, 3000)};
-  return shape;
-}
-
-void AddInput(KernelCase& c, const TensorType& type, Random& random, bool positive = false) {
-  c.spec.inputs.push_back({type});
-  c.inputs.push_back(RandomFloats(type, random, positive));
-}
-
-KernelCase Named(const std::string& domain, const std::string& op) {
-  KernelCase c;
-  c.spec.domain = domain;
-  c.spec.op = op;
-  c.spec.name = "node";
-  c.scalars.valid_samples = 1 << 20;
-  return c;
-}
 
 MakeCase Unary(const std::string& op, bool positive = false) {
   return [=](Random& random) {
@@ -178,109 +143,6 @@ MakeCase Optimizer(const std::string& op, int states) {
   };
 }
 
-std::string Int64s(const std::vector<int64_t>& values) {
-  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t));
-}
-
-MakeCase Reduction(const std::string& op) {
-  return [=](Random& random) {
-    KernelCase c = Named("", op);
-    const DType dtype = AnyFloat(random);
-    Shape shape = AnyShape(random);
-    AddInput(c, {dtype, shape}, random);
-    const bool keep = Draw(random, 0, 1) != 0;
-    c.spec.attributes.Set("keepdims", int64_t{keep});
-    std::vector<int64_t> axes;
-    Shape result;
-    for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis) {
-      const bool gone = Draw(random, 0, 1) != 0;
-      if (gone) axes.push_back(Draw(random, 0, 1) ? axis : axis - static_cast<int64_t>(shape.size()));
-      if (!gone || keep) result.push_back(gone ? 1 : shape[axis]);
-    }
-    if (axes.empty()) c.spec.attributes.Set("noop_with_empty_axes", int64_t{1});
-    c.inputs.push_back(Int64s(axes));
-    c.spec.inputs.push_back({{DType::kInt64, {static_cast<int64_t>(axes.size())}}});
-    c.constants = {1};
-    c.spec.outputs.push_back({{dtype, result}});
-    return c;
-  };
-}
-
-// Labels of every row, some ignored, and what belongs to them; the operands from the logits on.
-void AddLogits(KernelCase& c, DType dtype, Random& random) {
-  const int64_t batch = Draw(random, 1, 5), classes = Draw(random, 0, 9) ? Draw(random, 1, 70) : 1100;
-  Shape logits{batch, classes}, rows{batch};
-  if (const int64_t more = Draw(random, 0, 3); more > 1) {
-    const bool last = Draw(random, 0, 1) != 0;  // the classes
-    logits = last ? Shape{batch, more, classes} : Shape{batch, classes, more};
-    rows.push_back(more);
-    c.spec.attributes.Set("axis", int64_t{last ? -1 : 1});
-  }
-  AddInput(c, {dtype, logits}, random);
-  std::vector<int64_t> labels(NumElements(rows));
-  const bool ignores = Draw(random, 0, 1) != 0;
-  if (ignores) c.spec.attributes.Set("ignore_index", int64_t{-100});
-  for (int64_t& label : labels)
-    label = ignores && Draw(random, 0, 3) == 0 ? -100 : Draw(random, 0, classes - 1);
-  if (Draw(random, 0, 1)) {
-    c.spec.inputs.push_back({{DType::kInt64, rows}});
-    c.inputs.push_back(Int64s(labels));
-  } else {
-    const std::vector<int32_t> narrow(labels.begin(), labels.end());
-    c.spec.inputs.push_back({{DType::kInt32, rows}});
-    c.inputs.emplace_back(reinterpret_cast<const char*>(narrow.data()), narrow.size() * sizeof(int32_t));
-  }
-  c.scalars.valid_samples = Draw(random, 1, batch);
-}
-
-// The classes' weights, or none.
-void AddWeights(KernelCase& c, DType dtype, Random& random) {
-  const Shape& logits = c.spec.inputs[c.spec.op == "SoftmaxCrossEntropy" ? 0 : 1].type.shape;
-  const int64_t axis = c.spec.attributes.Int("axis", -1);
-  if (Draw(random, 0, 1)) AddInput(c, {dtype, {axis < 0 ? logits.back() : logits[axis]}}, random, true);
-  if (Draw(random, 0, 1)) c.spec.attributes.Set("label_smoothing", 0.1f);
-}
-
-KernelCase CrossEntropy(Random& random) {
-  KernelCase c = Named("ai.pipec", "SoftmaxCrossEntropy");
-  const DType dtype = AnyFloat(random);
-  AddLogits(c, dtype, random);
-  AddWeights(c, dtype, random);
-  const bool sum = Draw(random, 0, 1) != 0;
-  c.spec.attributes.Set("reduction", std::string(sum ? "sum" : "none"));
-  const Shape rows = c.spec.inputs[1].type.shape;
-  c.spec.outputs = {{{dtype, sum ? Shape{} : rows}}, {{dtype, {}}}, {{dtype, rows}}};
-  c.spec.outputs[Draw(random, 1, 2)].present = Draw(random, 0, 1) != 0;
-  return c;
-}
-
-KernelCase CrossEntropyGrad(Random& random) {
-  KernelCase c = Named("ai.pipec", "SoftmaxCrossEntropyGrad");
-  const DType dtype = AnyFloat(random);
-  const bool sum = Draw(random, 0, 1) != 0;
-  c.spec.attributes.Set("reduction", std::string(sum ? "sum" : "none"));
-  AddInput(c, {dtype, {}}, random);
-  AddLogits(c, dtype, random);
-  const Shape rows = c.spec.inputs[2].type.shape;
-  if (!sum) {
-    c.spec.inputs[0].type.shape = rows;
-    c.inputs[0] = RandomFloats({dtype, rows}, random);
-  }
-  // Far above every logit's own: the exponentials stay small.
-  AddInput(c, {dtype, rows}, random, true);
-  AddWeights(c, dtype, random);
-  c.spec.outputs.push_back(c.spec.inputs[1]);
-  if (Draw(random, 0, 1)) c.in_place = {1};
-  return c;
-}
-
-KernelCase CountCorrect(Random& random) {
-  KernelCase c = Named("ai.pipec", "CountCorrect");
-  AddLogits(c, AnyFloat(random), random);
-  c.spec.outputs = {{{DType::kInt64, {}}}, {{DType::kInt64, {}}}};
-  return c;
-}
-
 // The CPU multiplies 16-bit floats on some processors only; float32 and float64 everywhere.
 MakeCase MatMul(const std::string& domain, const std::string& op) {
   return [=](Random& random) {
@@ -350,13 +212,10 @@ const std::map<std::pair<std::string, std::string>, MakeCase>& OpCases() {
     (*map)[{"ai.pipec", "Momentum"}] = Optimizer("Momentum", 1);
     (*map)[{"ai.pipec", "Adam"}] = Optimizer("Adam", 2);
     (*map)[{"ai.pipec", "Adagrad"}] = Optimizer("Adagrad", 1);
-    for (const char* op : {"ReduceMean", "ReduceSum", "ReduceSumSquare"}) (*map)[{"", op}] = Reduction(op);
-    (*map)[{"ai.pipec", "SoftmaxCrossEntropy"}] = CrossEntropy;
-    (*map)[{"ai.pipec", "SoftmaxCrossEntropyGrad"}] = CrossEntropyGrad;
-    (*map)[{"ai.pipec", "CountCorrect"}] = CountCorrect;
     (*map)[{"", "MatMul"}] = MatMul("", "MatMul");
     (*map)[{"ai.pipec", "FusedMatMul"}] = MatMul("ai.pipec", "FusedMatMul");
     (*map)[{"", "Gemm"}] = Gemm;
+    AddRowCases(*map);
     return map;
   }();
   return *cases;

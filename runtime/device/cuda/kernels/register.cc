@@ -13,6 +13,8 @@ const KernelRegistry& Kernels() {
     RegisterMatMulKernels(*registry);
     RegisterCrossEntropyKernels(*registry);
     RegisterCountCorrectKernels(*registry);
+    RegisterSoftmaxKernels(*registry);
+    RegisterLayerNormalizationKernels(*registry);
     RegisterOptimizerKernels(*registry);
     return registry;
   }();

@@ -13,6 +13,8 @@ void RegisterReduceKernels(KernelRegistry& registry);
 void RegisterMatMulKernels(KernelRegistry& registry);
 void RegisterCrossEntropyKernels(KernelRegistry& registry);
 void RegisterCountCorrectKernels(KernelRegistry& registry);
+void RegisterSoftmaxKernels(KernelRegistry& registry);
+void RegisterLayerNormalizationKernels(KernelRegistry& registry);
 void RegisterOptimizerKernels(KernelRegistry& registry);
 
 }  // namespace pipec::cuda

@@ -1,0 +1,209 @@
+// LayerNormalization (X, scale, bias?) -> (Y, mean?, inv_std_dev?) and its gradients. X is seen as rows of X.shape[axis:];
+// mean and inv_std_dev have one element a row, of type float32 or float64's own. Y may lie where X lies, dX where dY or X lies.
+#include <cmath>
+
+#include "runtime/base/status.h"
+#include "runtime/device/cpu/kernels/axis.h"
+#include "runtime/device/cuda/kernels/elements.cuh"
+#include "runtime/device/cuda/kernels/make_kernel.h"
+#include "runtime/device/cuda/kernels/register.h"
+#include "runtime/device/cuda/launch.h"
+
+namespace pipec::cuda {
+namespace {
+
+template <typename T, typename U>
+struct Forward {
+  const T *x, *scale, *bias;  // bias null: 0
+  T* y;
+  U *means, *inverses;  // null: not wanted
+};
+
+// A block a row.
+template <typename T, typename U>
+__global__ void __launch_bounds__(kThreads)
+    NormalizeRows(const Forward<T, U> at, int64_t rows, int64_t n, float epsilon) {
+  using C = Compute<T>;
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const T* const x = at.x + row * n;
+    C sum = 0, squares = 0;
+    for (int64_t i = threadIdx.x; i < n; i += kThreads) sum += Widen(x[i]);
+    const C mean = FoldThreads<SumOf, kThreads>(sum, C(0)) / static_cast<C>(n);
+    for (int64_t i = threadIdx.x; i < n; i += kThreads)
+      squares += (Widen(x[i]) - mean) * (Widen(x[i]) - mean);
+    const C variance = FoldThreads<SumOf, kThreads>(squares, C(0)) / static_cast<C>(n);
+    const C inverse = C(1) / sqrt(variance + static_cast<C>(epsilon));
+    for (int64_t i = threadIdx.x; i < n; i += kThreads) {
+      C value = (Widen(x[i]) - mean) * inverse * Widen(at.scale[i]);
+      if (at.bias != nullptr) value += Widen(at.bias[i]);
+      at.y[row * n + i] = Narrow<T>(value);
+    }
+    if (threadIdx.x != 0) continue;
+    if (at.means != nullptr) at.means[row] = static_cast<U>(mean);
+    if (at.inverses != nullptr) at.inverses[row] = static_cast<U>(inverse);
+  }
+}
+
+template <typename T, typename U>
+struct Backward {
+  const T *dy, *x, *scale;  // scale: of the input's gradient only
+  const U *means, *inverses;
+  T *dx, *dscale, *dbias;  // dbias null: not wanted
+};
+
+// With xhat = (x - mean) * inv and g = dY * scale: dX = inv * (g - average(g) - xhat * average(g * xhat)). A block a row.
+template <typename T, typename U>
+__global__ void __launch_bounds__(kThreads) InputGradient(const Backward<T, U> at, int64_t rows, int64_t n) {
+  using C = Compute<T>;
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const T *const dy = at.dy + row * n, *const x = at.x + row * n;
+    const C mean = static_cast<C>(at.means[row]), inverse = static_cast<C>(at.inverses[row]);
+    C g = 0, g_xhat = 0;
+    for (int64_t i = threadIdx.x; i < n; i += kThreads) {
+      const C own = Widen(dy[i]) * Widen(at.scale[i]);
+      g += own;
+      g_xhat += own * ((Widen(x[i]) - mean) * inverse);
+    }
+    g = FoldThreads<SumOf, kThreads>(g, C(0)) / static_cast<C>(n);
+    g_xhat = FoldThreads<SumOf, kThreads>(g_xhat, C(0)) / static_cast<C>(n);
+    for (int64_t i = threadIdx.x; i < n; i += kThreads) {
+      const C xhat = (Widen(x[i]) - mean) * inverse;
+      at.dx[row * n + i] = Narrow<T>(inverse * (Widen(dy[i]) * Widen(at.scale[i]) - g - xhat * g_xhat));
+    }
+  }
+}
+
+// 32 neighbouring columns a block, kLanes threads each.
+constexpr int kLanes = kThreads / 32;
+template <typename T, typename U>
+__global__ void __launch_bounds__(kThreads) WeightGradient(const Backward<T, U> at, int64_t rows, int64_t n) {
+  using C = Compute<T>;
+  __shared__ C scale_parts[kThreads];
+  __shared__ C bias_parts[kThreads];
+  const int column = threadIdx.x % 32, lane = threadIdx.x / 32;
+  const int64_t i = int64_t{blockIdx.x} * 32 + column;
+  C dscale = 0, dbias = 0;
+  for (int64_t row = lane; row < rows && i < n; row += kLanes) {
+    const C dy = Widen(at.dy[row * n + i]);
+    dbias += dy;
+    dscale +=
+        dy * ((Widen(at.x[row * n + i]) - static_cast<C>(at.means[row])) * static_cast<C>(at.inverses[row]));
+  }
+  scale_parts[threadIdx.x] = dscale;
+  bias_parts[threadIdx.x] = dbias;
+  __syncthreads();
+  if (lane != 0 || i >= n) return;
+  for (int other = 1; other < kLanes; ++other) {
+    dscale += scale_parts[other * 32 + column];
+    dbias += bias_parts[other * 32 + column];
+  }
+  at.dscale[i] = Narrow<T>(dscale);
+  if (at.dbias != nullptr) at.dbias[i] = Narrow<T>(dbias);
+}
+
+// make(tag of X's type, tag of the statistics' type).
+template <typename Make>
+absl::StatusOr<std::unique_ptr<Kernel>> ForTypes(const KernelSpec& spec, DType x, DType statistics,
+                                                 const Make& make) {
+  if (x == DType::kFloat64 && statistics == DType::kFloat64)
+    return make(TypeTag<double>(), TypeTag<double>());
+  if (statistics != DType::kFloat32) return NoKernelFor(spec, x);
+  return ForAllFloats(spec, x, [&](auto tag) { return make(tag, TypeTag<float>()); });
+}
+
+dim3 RowBlocks(int64_t rows) { return dim3(static_cast<unsigned>(std::min<int64_t>(rows, 1 << 20))); }
+
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareForward(const KernelSpec& spec, CudaContext&) {
+  RETURN_IF_ERROR(CheckOperands(spec, {2, 3, 1, 3}));
+  const TensorType& type = spec.inputs[0].type;
+  ASSIGN_OR_RETURN(const cpu::AxisView view, cpu::ViewFrom(type.shape, spec.attributes.Int("axis", -1)));
+  for (int k = 1; k < 3; ++k) RETURN_IF_ERROR(CheckInputElements(spec, k, type.dtype, view.length));
+  RETURN_IF_ERROR(CheckOutput(spec, 0, type));
+  const bool has_bias = Has(spec, 2), has_mean = HasOutput(spec, 1), has_inverse = HasOutput(spec, 2);
+  const DType statistics = has_mean      ? spec.outputs[1].type.dtype
+                           : has_inverse ? spec.outputs[2].type.dtype
+                                         : DType::kFloat32;
+  for (int k = 1; k < 3; ++k) RETURN_IF_ERROR(CheckOutputElements(spec, k, statistics, view.outer));
+  const float epsilon = spec.attributes.Float("epsilon", 1e-5f);
+  return ForTypes(spec, type.dtype, statistics, [=](auto x_tag, auto statistics_tag) {
+    using T = typename decltype(x_tag)::type;
+    using U = typename decltype(statistics_tag)::type;
+    return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
+      if (view.outer * view.length == 0) return absl::OkStatus();
+      const Forward<T, U> at{Input<T>(arguments, 0),
+                             Input<T>(arguments, 1),
+                             has_bias ? Input<T>(arguments, 2) : nullptr,
+                             Output<T>(arguments, 0),
+                             has_mean ? Output<U>(arguments, 1) : nullptr,
+                             has_inverse ? Output<U>(arguments, 2) : nullptr};
+      return Launch(NormalizeRows<T, U>, RowBlocks(view.outer), kThreads, stream, at, view.outer, view.length,
+                    epsilon);
+    });
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareInputGrad(const KernelSpec& spec, CudaContext&) {
+  RETURN_IF_ERROR(CheckOperands(spec, {5, 5}));
+  const TensorType& type = spec.inputs[0].type;
+  ASSIGN_OR_RETURN(const cpu::AxisView view, cpu::ViewFrom(type.shape, spec.attributes.Int("axis", -1)));
+  RETURN_IF_ERROR(CheckInput(spec, 1, type));
+  RETURN_IF_ERROR(CheckInputElements(spec, 2, type.dtype, view.length));
+  const DType statistics = spec.inputs[3].type.dtype;
+  for (int k = 3; k < 5; ++k) RETURN_IF_ERROR(CheckInputElements(spec, k, statistics, view.outer));
+  RETURN_IF_ERROR(CheckOutput(spec, 0, type));
+  return ForTypes(spec, type.dtype, statistics, [=](auto x_tag, auto statistics_tag) {
+    using T = typename decltype(x_tag)::type;
+    using U = typename decltype(statistics_tag)::type;
+    return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
+      if (view.outer * view.length == 0) return absl::OkStatus();
+      const Backward<T, U> at{Input<T>(arguments, 0),
+                              Input<T>(arguments, 1),
+                              Input<T>(arguments, 2),
+                              Input<U>(arguments, 3),
+                              Input<U>(arguments, 4),
+                              Output<T>(arguments, 0),
+                              nullptr,
+                              nullptr};
+      return Launch(InputGradient<T, U>, RowBlocks(view.outer), kThreads, stream, at, view.outer,
+                    view.length);
+    });
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareWeightGrad(const KernelSpec& spec, CudaContext&) {
+  RETURN_IF_ERROR(CheckOperands(spec, {4, 4, 1, 2}));
+  const TensorType& type = spec.inputs[0].type;
+  ASSIGN_OR_RETURN(const cpu::AxisView view, cpu::ViewFrom(type.shape, spec.attributes.Int("axis", -1)));
+  RETURN_IF_ERROR(CheckInput(spec, 1, type));
+  const DType statistics = spec.inputs[2].type.dtype;
+  for (int k = 2; k < 4; ++k) RETURN_IF_ERROR(CheckInputElements(spec, k, statistics, view.outer));
+  for (int k = 0; k < 2; ++k) RETURN_IF_ERROR(CheckOutputElements(spec, k, type.dtype, view.length));
+  const bool has_bias = HasOutput(spec, 1);
+  return ForTypes(spec, type.dtype, statistics, [=](auto x_tag, auto statistics_tag) {
+    using T = typename decltype(x_tag)::type;
+    using U = typename decltype(statistics_tag)::type;
+    return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
+      if (view.length == 0) return absl::OkStatus();
+      const Backward<T, U> at{Input<T>(arguments, 0),
+                              Input<T>(arguments, 1),
+                              nullptr,
+                              Input<U>(arguments, 2),
+                              Input<U>(arguments, 3),
+                              nullptr,
+                              Output<T>(arguments, 0),
+                              has_bias ? Output<T>(arguments, 1) : nullptr};
+      const dim3 blocks(static_cast<unsigned>((view.length + 31) / 32));
+      return Launch(WeightGradient<T, U>, blocks, kThreads, stream, at, view.outer, view.length);
+    });
+  });
+}
+
+}  // namespace
+
+void RegisterLayerNormalizationKernels(KernelRegistry& registry) {
+  registry.Add("LayerNormalization", "", PrepareForward);
+  registry.Add("LayerNormalizationInputGrad", kPipecDomain, PrepareInputGrad);
+  registry.Add("LayerNormalizationWeightGrad", kPipecDomain, PrepareWeightGrad);
+}
+
+}  // namespace pipec::cuda

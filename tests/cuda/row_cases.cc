@@ -1,0 +1,192 @@
+#include "tests/cuda/row_cases.h"
+
+#include <vector>
+
+#include "tests/cuda/draw.h"
+
+namespace pipec {
+namespace {
+
+MakeCase Reduction(const std::string& op) {
+  return [=](Random& random) {
+    KernelCase c = Named("", op);
+    const DType dtype = AnyFloat(random);
+    Shape shape = AnyShape(random);
+    AddInput(c, {dtype, shape}, random);
+    const bool keep = Draw(random, 0, 1) != 0;
+    c.spec.attributes.Set("keepdims", int64_t{keep});
+    std::vector<int64_t> axes;
+    Shape result;
+    for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis) {
+      const bool gone = Draw(random, 0, 1) != 0;
+      if (gone) axes.push_back(Draw(random, 0, 1) ? axis : axis - static_cast<int64_t>(shape.size()));
+      if (!gone || keep) result.push_back(gone ? 1 : shape[axis]);
+    }
+    if (axes.empty()) c.spec.attributes.Set("noop_with_empty_axes", int64_t{1});
+    c.inputs.push_back(Int64s(axes));
+    c.spec.inputs.push_back({{DType::kInt64, {static_cast<int64_t>(axes.size())}}});
+    c.constants = {1};
+    c.spec.outputs.push_back({{dtype, result}});
+    return c;
+  };
+}
+
+// Labels of every row, some ignored, and what belongs to them; the operands from the logits on.
+void AddLogits(KernelCase& c, DType dtype, Random& random) {
+  const int64_t batch = Draw(random, 1, 5), classes = Draw(random, 0, 9) ? Draw(random, 1, 70) : 1100;
+  Shape logits{batch, classes}, rows{batch};
+  if (const int64_t more = Draw(random, 0, 3); more > 1) {
+    const bool last = Draw(random, 0, 1) != 0;  // the classes
+    logits = last ? Shape{batch, more, classes} : Shape{batch, classes, more};
+    rows.push_back(more);
+    c.spec.attributes.Set("axis", int64_t{last ? -1 : 1});
+  }
+  AddInput(c, {dtype, logits}, random);
+  std::vector<int64_t> labels(NumElements(rows));
+  const bool ignores = Draw(random, 0, 1) != 0;
+  if (ignores) c.spec.attributes.Set("ignore_index", int64_t{-100});
+  for (int64_t& label : labels)
+    label = ignores && Draw(random, 0, 3) == 0 ? -100 : Draw(random, 0, classes - 1);
+  if (Draw(random, 0, 1)) {
+    c.spec.inputs.push_back({{DType::kInt64, rows}});
+    c.inputs.push_back(Int64s(labels));
+  } else {
+    const std::vector<int32_t> narrow(labels.begin(), labels.end());
+    c.spec.inputs.push_back({{DType::kInt32, rows}});
+    c.inputs.emplace_back(reinterpret_cast<const char*>(narrow.data()), narrow.size() * sizeof(int32_t));
+  }
+  c.scalars.valid_samples = Draw(random, 1, batch);
+}
+
+// The classes' weights, or none.
+void AddWeights(KernelCase& c, DType dtype, Random& random) {
+  const Shape& logits = c.spec.inputs[c.spec.op == "SoftmaxCrossEntropy" ? 0 : 1].type.shape;
+  const int64_t axis = c.spec.attributes.Int("axis", -1);
+  if (Draw(random, 0, 1)) AddInput(c, {dtype, {axis < 0 ? logits.back() : logits[axis]}}, random, true);
+  if (Draw(random, 0, 1)) c.spec.attributes.Set("label_smoothing", 0.1f);
+}
+
+KernelCase CrossEntropy(Random& random) {
+  KernelCase c = Named("ai.pipec", "SoftmaxCrossEntropy");
+  const DType dtype = AnyFloat(random);
+  AddLogits(c, dtype, random);
+  AddWeights(c, dtype, random);
+  const bool sum = Draw(random, 0, 1) != 0;
+  c.spec.attributes.Set("reduction", std::string(sum ? "sum" : "none"));
+  const Shape rows = c.spec.inputs[1].type.shape;
+  c.spec.outputs = {{{dtype, sum ? Shape{} : rows}}, {{dtype, {}}}, {{dtype, rows}}};
+  c.spec.outputs[Draw(random, 1, 2)].present = Draw(random, 0, 1) != 0;
+  return c;
+}
+
+KernelCase CrossEntropyGrad(Random& random) {
+  KernelCase c = Named("ai.pipec", "SoftmaxCrossEntropyGrad");
+  const DType dtype = AnyFloat(random);
+  const bool sum = Draw(random, 0, 1) != 0;
+  c.spec.attributes.Set("reduction", std::string(sum ? "sum" : "none"));
+  AddInput(c, {dtype, {}}, random);
+  AddLogits(c, dtype, random);
+  const Shape rows = c.spec.inputs[2].type.shape;
+  if (!sum) {
+    c.spec.inputs[0].type.shape = rows;
+    c.inputs[0] = RandomFloats({dtype, rows}, random);
+  }
+  // Far above every logit's own: the exponentials stay small.
+  AddInput(c, {dtype, rows}, random, true);
+  AddWeights(c, dtype, random);
+  c.spec.outputs.push_back(c.spec.inputs[1]);
+  if (Draw(random, 0, 1)) c.in_place = {1};
+  return c;
+}
+
+KernelCase CountCorrect(Random& random) {
+  KernelCase c = Named("ai.pipec", "CountCorrect");
+  AddLogits(c, AnyFloat(random), random);
+  c.spec.outputs = {{{DType::kInt64, {}}}, {{DType::kInt64, {}}}};
+  return c;
+}
+
+MakeCase AlongAxis(const std::string& domain, const std::string& op, int inputs) {
+  return [=](Random& random) {
+    KernelCase c = Named(domain, op);
+    TensorType type{AnyFloat(random), AnyShape(random)};
+    // Sums of so many terms of either sign differ by more than float32's tolerance.
+    if (Draw(random, 0, 9) == 0) type = {inputs == 1 ? type.dtype : DType::kFloat64, {2, 1500}};
+    for (int k = 0; k < inputs; ++k) AddInput(c, type, random);
+    c.spec.outputs.push_back({type});
+    if (const auto rank = static_cast<int64_t>(type.shape.size()); rank > 0) {
+      c.spec.attributes.Set("axis", Draw(random, -rank, rank - 1));
+    }
+    c.in_place = {static_cast<int>(Draw(random, -1, inputs - 1))};
+    return c;
+  };
+}
+
+// X, and the axis from which on it is normalised; the elements of a row and the rows.
+struct Normalised {
+  TensorType x, row, statistics;
+};
+Normalised DrawNormalised(KernelCase& c, Random& random) {
+  Normalised n;
+  n.x = {AnyFloat(random), {Draw(random, 1, 9), Draw(random, 1, 4), Draw(random, 2, 40)}};
+  const int64_t axis = Draw(random, 1, 2);
+  c.spec.attributes.Set("axis", axis);
+  n.row = {n.x.dtype, Shape(n.x.shape.begin() + axis, n.x.shape.end())};
+  n.statistics = {n.x.dtype == DType::kFloat64 ? WideFloat(random) : DType::kFloat32,
+                  Shape(n.x.shape.begin(), n.x.shape.begin() + axis)};
+  n.statistics.shape.resize(n.x.shape.size(), 1);
+  return n;
+}
+
+KernelCase LayerNormalization(Random& random) {
+  KernelCase c = Named("", "LayerNormalization");
+  const Normalised n = DrawNormalised(c, random);
+  AddInput(c, n.x, random);
+  AddInput(c, n.row, random);
+  if (Draw(random, 0, 1)) AddInput(c, n.row, random);
+  c.spec.outputs = {{n.x}, {n.statistics}, {n.statistics}};
+  c.spec.outputs[Draw(random, 1, 2)].present = Draw(random, 0, 1) != 0;
+  return c;
+}
+
+KernelCase LayerNormalizationInputGrad(Random& random) {
+  KernelCase c = Named("ai.pipec", "LayerNormalizationInputGrad");
+  const Normalised n = DrawNormalised(c, random);
+  AddInput(c, n.x, random);
+  AddInput(c, n.x, random);
+  AddInput(c, n.row, random);
+  AddInput(c, n.statistics, random);
+  AddInput(c, n.statistics, random, true);
+  c.spec.outputs = {{n.x}};
+  c.in_place = {static_cast<int>(Draw(random, -1, 1))};
+  return c;
+}
+
+KernelCase LayerNormalizationWeightGrad(Random& random) {
+  KernelCase c = Named("ai.pipec", "LayerNormalizationWeightGrad");
+  const Normalised n = DrawNormalised(c, random);
+  AddInput(c, n.x, random);
+  AddInput(c, n.x, random);
+  AddInput(c, n.statistics, random);
+  AddInput(c, n.statistics, random, true);
+  c.spec.outputs = {{n.row}};
+  if (Draw(random, 0, 1)) c.spec.outputs.push_back({n.row});
+  return c;
+}
+
+}  // namespace
+
+void AddRowCases(std::map<std::pair<std::string, std::string>, MakeCase>& cases) {
+  for (const char* op : {"ReduceMean", "ReduceSum", "ReduceSumSquare"}) cases[{"", op}] = Reduction(op);
+  cases[{"ai.pipec", "SoftmaxCrossEntropy"}] = CrossEntropy;
+  cases[{"ai.pipec", "SoftmaxCrossEntropyGrad"}] = CrossEntropyGrad;
+  cases[{"ai.pipec", "CountCorrect"}] = CountCorrect;
+  for (const char* op : {"Softmax", "LogSoftmax"}) cases[{"", op}] = AlongAxis("", op, 1);
+  for (const char* op : {"SoftmaxGrad", "LogSoftmaxGrad"})
+    cases[{"ai.pipec", op}] = AlongAxis("ai.pipec", op, 2);
+  cases[{"", "LayerNormalization"}] = LayerNormalization;
+  cases[{"ai.pipec", "LayerNormalizationInputGrad"}] = LayerNormalizationInputGrad;
+  cases[{"ai.pipec", "LayerNormalizationWeightGrad"}] = LayerNormalizationWeightGrad;
+}
+
+}  // namespace pipec
