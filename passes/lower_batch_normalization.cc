@@ -36,7 +36,7 @@ absl::Status Lower(Graph& graph, Node* node) {
     return absl::InvalidArgumentError(absl::StrCat(
         "node '", node->name(),
         "' (BatchNormalization): a microbatch has one value a channel, whose variance is 0; train with ",
-        "more samples a microbatch (--batch, fewer --microbatches)"));
+        "more samples a microbatch (--batch=N, at least 2 for each)"));
   }
   const std::vector<Value*> operands(node->inputs().begin(), node->inputs().end());
   NodeSpec spec{.op = "TrainingBatchNormalization",
@@ -97,8 +97,7 @@ absl::StatusOr<bool> LowerBatchNormalization(Module& module, const PassContext&)
   if (lowered > 0 && module.microbatch_size == 1) {
     module.notes.push_back(
         "BatchNormalization takes its statistics of one sample at a time, that of a microbatch; more is "
-        "usual "
-        "(--batch, fewer --microbatches)");
+        "usual (--batch, with fewer --microbatches than samples)");
   }
   return lowered > 0;
 }

@@ -46,6 +46,12 @@ std::string MemoryOf(int ranks, PlanMaker& maker) {
   return absl::StrCat(least, least < most ? absl::StrCat(" to ", most) : "", " bytes a device");
 }
 
+// Samples; 1 if it is not known.
+int64_t SmallestMicrobatch(const PlanSpace& space, PlanMaker& maker) {
+  const absl::StatusOr<std::unique_ptr<Module>> module = maker.BeforeCut(space.microbatches.back());
+  return module.ok() ? (*module)->microbatch_size : 1;
+}
+
 }  // namespace
 
 absl::Status NothingFits(const CompileOptions& options, const PlanSpace& space,
@@ -71,7 +77,8 @@ absl::Status NothingFits(const CompileOptions& options, const PlanSpace& space,
   absl::StrAppend(
       &text, "; less is needed with ",
       options.mode == Mode::kTrain && options.recompute == Recompute::kNone ? "--recompute=auto, " : "",
-      "more devices (--stages), a smaller microbatch (--batch)",
+      "more devices (--stages)",
+      SmallestMicrobatch(space, maker) > 1 ? ", a smaller microbatch (--batch)" : "",
       options.mode == Mode::kTrain ? ", an optimizer with less state (--optimizer)" : "");
   const absl::Status status = absl::ResourceExhaustedError(text);
   return leanest ? WithLeastMemory(status, least) : status;

@@ -24,6 +24,7 @@
 #include "passes/recompute_stages.h"
 #include "passes/solve_for_cluster.h"
 #include "passes/stage_items.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/least_memory.h"
 #include "runtime/base/status.h"
 
@@ -156,7 +157,8 @@ absl::StatusOr<PartitionSolution> Solve(const PartitionProblem& problem, const S
 
 // In words of the flags.
 absl::Status Explain(const absl::Status& status, const CompileOptions& options, int virtual_stages) {
-  const std::string what = absl::StrCat("cannot cut into ", options.ranks * virtual_stages, " stages");
+  const std::string what =
+      absl::StrCat("cannot cut into ", Counted(options.ranks * virtual_stages, "stage", "stages"));
   const absl::Status asked(
       status.code(),
       absl::StrCat(what, " (--stages=", options.ranks,

@@ -87,6 +87,10 @@ absl::Status DeviceFlags::AddProfile(Cluster& cluster, std::vector<std::string>&
   if (!costs.ok()) return WithFile(costs.status(), "profile", profile_);
   notes.push_back(absl::StrCat("measured times are those of ", costs->ranks, " ranks of ", costs->threads,
                                costs->threads == 1 ? " thread" : " threads", " each (--profile)"));
+  const bool took_time = std::any_of(costs->node_seconds.begin(), costs->node_seconds.end(),
+                                     [](const auto& node) { return node.second > 0; });
+  if (!took_time)
+    notes.push_back("no node of the profile took any time: their times are modelled (--profile)");
   if (absl::Status status = UseProfile(*std::move(costs), cluster); !status.ok())
     return WithFile(status, "profile", profile_);
   return absl::OkStatus();

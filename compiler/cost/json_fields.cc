@@ -43,6 +43,16 @@ int Distance(absl::string_view a, absl::string_view b) {
 
 }  // namespace
 
+bool HasControlCharacters(absl::string_view utf8) {
+  for (size_t k = 0; k < utf8.size(); ++k) {
+    const auto byte = static_cast<unsigned char>(utf8[k]);
+    if (byte < 0x20 || byte == 0x7f) return true;
+    // U+0080 to U+009F.
+    if (byte == 0xc2 && k + 1 < utf8.size() && static_cast<unsigned char>(utf8[k + 1]) < 0xa0) return true;
+  }
+  return false;
+}
+
 absl::StatusOr<json> ParseJson(absl::string_view text) {
   std::vector<std::set<std::string>> objects;
   std::string twice;
@@ -119,6 +129,7 @@ absl::StatusOr<std::string> JsonFields::Text(absl::string_view field) const {
   if (!value->is_string()) return Wrong(field, "not a text");
   std::string text = value->get<std::string>();
   if (text.empty()) return Wrong(field, "which is empty");
+  if (HasControlCharacters(text)) return Wrong(field, "which has control characters");
   return text;
 }
 

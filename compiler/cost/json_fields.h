@@ -16,6 +16,9 @@ namespace pipec {
 // for a nesting that no file of ours has.
 absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text);
 
+// Whether a terminal would take a part of the text for a command or a new line.
+bool HasControlCharacters(absl::string_view utf8);
+
 class JsonFields {
  public:
   // `path`: of `object`, "$" for the document. InvalidArgument if it is no object, or has a field that is not `known`: then

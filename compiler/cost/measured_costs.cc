@@ -1,9 +1,11 @@
 #include "compiler/cost/measured_costs.h"
 
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/cost/json_fields.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -26,10 +28,17 @@ class Reader {
     if (value >= least && value <= most) return value;
     return Wrong(field, absl::StrCat("is ", value, ", not between ", least, " and ", most));
   }
+  absl::StatusOr<double> Whole(const char* field, double least, double most) const {
+    ASSIGN_OR_RETURN(const double value, Number(field, least, most));
+    if (value == std::floor(value)) return value;
+    return Wrong(field, absl::StrCat("is ", value, ", no whole number"));
+  }
   absl::StatusOr<std::string> Text(const char* field) const {
     const auto it = object_.find(field);
     if (it == object_.end() || !it->is_string()) return Wrong(field, "is no text");
-    return it->get<std::string>();
+    std::string text = it->get<std::string>();
+    if (HasControlCharacters(text)) return Wrong(field, "has control characters");
+    return text;
   }
   absl::StatusOr<const json*> List(const char* field) const {
     const auto it = object_.find(field);
@@ -98,8 +107,8 @@ absl::StatusOr<MeasuredCosts> ParseProfile(absl::string_view text) {
   }
   MeasuredCosts costs;
   ASSIGN_OR_RETURN(costs.device, profile.Text("device"));
-  ASSIGN_OR_RETURN(costs.threads, profile.Number("threads", 1, 1e6));
-  ASSIGN_OR_RETURN(costs.ranks, profile.Number("ranks", 1, 1e6));
+  ASSIGN_OR_RETURN(costs.threads, profile.Whole("threads", 1, 1e6));
+  ASSIGN_OR_RETURN(costs.ranks, profile.Whole("ranks", 1, 1e6));
   ASSIGN_OR_RETURN(costs.action_seconds, profile.Number("action_seconds", 0, kDay));
   ASSIGN_OR_RETURN(const json* nodes, profile.List("nodes"));
   RETURN_IF_ERROR(ReadNodes(*nodes, costs));

@@ -13,6 +13,7 @@
 #include "compiler/partition/lower_bound.h"
 #include "compiler/partition/order_search.h"
 #include "compiler/partition/stage_rules.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/least_memory.h"
 #include "runtime/base/status.h"
 
@@ -30,8 +31,8 @@ absl::StatusOr<Blocks> BlocksOf(const PartitionProblem& problem) {
   RETURN_IF_ERROR(CheckProblem(problem));
   Blocks blocks = MakeBlocks(problem);
   if (problem.stages > blocks.size()) {
-    return absl::OutOfRangeError(
-        absl::StrCat("cannot cut into ", problem.stages, " stages, at most ", blocks.size()));
+    return absl::OutOfRangeError(absl::StrCat("cannot cut into ", Counted(problem.stages, "stage", "stages"),
+                                              ", at most ", blocks.size()));
   }
   return blocks;
 }
@@ -41,8 +42,8 @@ absl::Status TooLittleMemory(const PartitionProblem& problem, int64_t least) {
                                 ? absl::StrCat(problem.memory_limit, " bytes a device")
                                 : std::string("the memory of its devices");
   return WithLeastMemory(
-      absl::ResourceExhaustedError(absl::StrCat("no cut into ", problem.stages, " stages fits ", limit,
-                                                "; none needs less than ", least, " bytes")),
+      absl::ResourceExhaustedError(absl::StrCat("no cut into ", Counted(problem.stages, "stage", "stages"),
+                                                " fits ", limit, "; none needs less than ", least, " bytes")),
       least);
 }
 

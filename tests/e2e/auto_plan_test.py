@@ -109,8 +109,22 @@ class AutoPlan(Case):
         alone = self.report(f"--memory={would_do[1]}", *would_do[2].split())
         self.assertLessEqual(alone["peak_bytes"], int(would_do[1]))
         self.assertLessEqual(self.report(*flags, f"--memory={would_do[1]}")["peak_bytes"], int(would_do[1]))
-        for flag in ("--optimizer", "--batch"):
-            self.assertIn(flag, refusal)
+        self.assertIn("--optimizer", refusal)
+        # Only where a microbatch has more than the one sample.
+        self.assertNotIn("--batch", refusal)
+        self.assertIn("a smaller microbatch (--batch)", self.report(*flags, "--memory=2kB", "--batch=4096", expect=1))
+        for batch, smaller in ("4", False), ("8", True):
+            refusal = self.report("--stages=2", "--microbatches=4", f"--batch={batch}", "--memory=2kB", expect=1)
+            self.assertEqual("a smaller microbatch (--batch, --microbatches)" in refusal, smaller, refusal)
+
+    def test_statistics_of_one_sample(self):
+        self.run_tool("make-model", "resnet", "--image=3x16x16", "--layers=18", "--no-weights", "-o", self.model)
+        flags = ["--stages=1", "--microbatches=auto"]
+        refusal = self.report(*flags, expect=1)
+        self.assertIn("--batch=N", refusal)
+        self.assertNotIn("--microbatches", refusal)
+        report = self.report(*flags, "--batch=4")
+        self.assertGreater(report["batch"], report["microbatches"])
 
     def test_schedules_are_chosen_as_well(self):
         report = self.report("--stages=auto", "--microbatches=auto", "--batch=16", "--schedule=auto")

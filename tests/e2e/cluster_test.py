@@ -157,6 +157,12 @@ class Cluster(Case):
         self.assertIn("--device and --cluster both",
                       self.compile(self.model, f"--cluster={path}", "--device=cpu", expect=2))
         self.assertIn("cannot read", self.compile(self.model, f"--cluster={self.folder}/none.json", expect=1))
+        for flag in "--cluster=", "--profile=":
+            self.assertIn(f"{flag[:-1]}: the value is empty", self.compile(self.model, flag, expect=2))
+        forged = self.cluster({"name": "a", "devices": [device("one\n\x1b[2Kadvice", 1, count=2)], "link": LINK})
+        refusal = self.compile(self.model, f"--cluster={forged}", expect=1)
+        self.assertIn("control characters", refusal)
+        self.assertNotIn("\x1b", refusal)
         self.assertIn("cannot read", self.compile(self.model, f"--cluster={self.folder}", expect=1))
         for text, fault in [("nonsense", "is no JSON"), ("{}", "$.hosts is missing"),
                             (json.dumps({"hosts": [{**good, "devises": []}]}), '$.hosts[0] has the unknown field "devises"; the nearest is devices')]:

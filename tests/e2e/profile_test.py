@@ -139,6 +139,12 @@ class Profile(Case):
         broken = self.write("broken.json", path.read_text()[:1000])
         self.assertIn("not a profile", self.compile(self.model, *flags, f"--profile={broken}", expect=1))
         self.assertIn("cannot read", self.compile(self.model, *flags, f"--profile={self.folder}/none.json", expect=1))
+        idle = json.loads(path.read_text())
+        for node in idle["nodes"]:
+            node["seconds"] = 0
+        idle = self.write("idle.json", json.dumps(idle))
+        report = json.loads(self.run_tool("pipec", self.model, *flags, f"--profile={idle}", "--dry-run", "--json").stdout)
+        self.assertTrue(any("no node of the profile took any time" in note for note in report["notes"]), report["notes"])
         replayed = self.profile("--stages=2", device="replay")
         self.assertIn("measured on replay", self.compile(self.model, *flags, f"--profile={replayed}", expect=1))
 

@@ -100,7 +100,9 @@ void FlagTable::String(std::string name, std::string value, std::string* target,
        .value = value,
        .default_text = default_text.empty() ? *target : default_text,
        .help = help,
-       .parse = [target](absl::string_view text) {
+       .parse = [target, value](absl::string_view text) -> absl::Status {
+         if (text.empty())
+           return absl::InvalidArgumentError(absl::StrCat("the value is empty, wanted ", value));
          *target = std::string(text);
          return absl::OkStatus();
        }});

@@ -58,6 +58,7 @@ class FlagTable {
                  std::string default_text);
   void Double(std::string name, std::string value, double* target, double least, std::string help,
               std::string default_text = "");
+  // Any text but the empty one.
   void String(std::string name, std::string value, std::string* target, std::string help,
               std::string default_text = "");
   // One of `choices`.

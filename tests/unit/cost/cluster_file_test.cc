@@ -113,6 +113,10 @@ TEST(ClusterFile, WrongTypes) {
   EXPECT_THAT(std::string(ParseCluster("{\"hosts\": [7]}").status().message()),
               HasSubstr("$.hosts[0] is 7, not an object"));
   EXPECT_THAT(Refusal("\"name\": \"a\"", "\"name\": 1"), HasSubstr("$.hosts[0].name is 1, not a text"));
+  for (const char* character : {"\\n", "\\u001b", "\\u007f", "\\u009b"}) {
+    EXPECT_THAT(Refusal("\"name\": \"a\"", absl::StrCat("\"name\": \"a", character, "[2K\"")),
+                HasSubstr("which has control characters"));
+  }
   EXPECT_THAT(Refusal("\"name\": \"a\"", "\"name\": \"\""),
               HasSubstr("$.hosts[0].name is \"\", which is empty"));
   EXPECT_THAT(Refusal("16e9", "\"16 GB\""),

@@ -43,6 +43,9 @@ TEST(MeasuredCosts, WhatIsNoProfileIsRefused) {
   EXPECT_THAT(Refusal("_profile\": 2", "_profile\": 1"), HasSubstr("version 1"));
   EXPECT_THAT(Refusal("\"cpu\"", "4"), HasSubstr("'device' is no text"));
   EXPECT_THAT(Refusal("\"ranks\": 2", "\"ranks\": 0"), HasSubstr("'ranks' is 0"));
+  EXPECT_THAT(Refusal("\"ranks\": 2", "\"ranks\": 2.5"), HasSubstr("'ranks' is 2.5, no whole number"));
+  EXPECT_THAT(Refusal("\"threads\": 1", "\"threads\": 1.5"), HasSubstr("'threads' is 1.5, no whole number"));
+  EXPECT_THAT(Refusal("\"cpu\"", "\"c\\u001bpu\""), HasSubstr("'device' has control characters"));
   EXPECT_THAT(Refusal("\"action_seconds\": 0.25,", ""), HasSubstr("'action_seconds' is no number"));
   EXPECT_THAT(Refusal("\"seconds\": 0.5", "\"seconds\": -1"), HasSubstr("node 2: 'seconds' is -1"));
   EXPECT_THAT(Refusal("\"seconds\": 0.5", "\"seconds\": 1e9"), HasSubstr("node 2: 'seconds' is 1e+09"));
@@ -50,7 +53,9 @@ TEST(MeasuredCosts, WhatIsNoProfileIsRefused) {
   EXPECT_THAT(Refusal("\"flops\": 8", "\"flops\": -8"), HasSubstr("node 2: 'flops' is -8"));
   EXPECT_THAT(Refusal("\"bytes\": 32,", ""), HasSubstr("node 2: 'bytes' is no number"));
   EXPECT_THAT(Refusal("\"bytes\": 300", "\"byte\": 300"), HasSubstr("message 1: 'bytes' is no number"));
-  EXPECT_THAT(Refusal("{\"key\": \"Relu(float32[4])->float32[4]\", \"flops\": 8, \"bytes\": 32, \"seconds\": 0.5, \"runs\": 3}", "7"),
+  EXPECT_THAT(Refusal("{\"key\": \"Relu(float32[4])->float32[4]\", \"flops\": 8, \"bytes\": 32, \"seconds\": "
+                      "0.5, \"runs\": 3}",
+                      "7"),
               HasSubstr("node 2: 'key' is no text"));
 }
 

@@ -186,6 +186,11 @@ TEST(SolveFixedOrder, FortyTwoLayersOnSixteenStages) {
   }
   const auto status = SolveFixedOrder(Chain(std::vector<double>(42, 1), 500)).status();
   EXPECT_EQ(status.message(), "cannot cut into 500 stages, at most 42");
+  PartitionProblem one = Chain({1, 1}, 1);
+  one.memory_limit = 1;
+  for (PartitionItem& item : one.items) item.parameter_bytes = 5;
+  EXPECT_THAT(std::string(SolveFixedOrder(one).status().message()),
+              testing::StartsWith("no cut into 1 stage fits"));
 }
 
 TEST(SolveFixedOrder, MoreStagesThanOneWordOfBits) {
@@ -247,7 +252,8 @@ TEST(SolvePartition, SeveralStagesADeviceWithUnequalMemory) {
     problem.rank_of_stage = rank_of_stage;
     problem.memory_limits = {4, 100};
     for (const bool in_order : {true, false}) {
-      const absl::StatusOr<PartitionSolution> solution = in_order ? SolveFixedOrder(problem) : SolvePartition(problem);
+      const absl::StatusOr<PartitionSolution> solution =
+          in_order ? SolveFixedOrder(problem) : SolvePartition(problem);
       ASSERT_TRUE(solution.ok()) << solution.status();
       EXPECT_TRUE(CheckPartition(problem, *solution).ok()) << CheckPartition(problem, *solution);
       EXPECT_EQ(solution->bottleneck, 12);

@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 
 struct Targets {
-  std::string model, schedule = "1f1b";
+  std::string model, cluster, schedule = "1f1b";
   int stages = 2;
   bool json = false;
   int64_t memory = 0;
@@ -35,6 +35,7 @@ Outcome Parse(Targets& targets, std::vector<std::string> words) {
   table.Group("Output");
   table.OnOff("json", &targets.json, "machine-readable");
   table.List("cut", "NAME,...", &targets.cut, "cut here");
+  table.String("cluster", "FILE.json", &targets.cluster, "what to plan for", "none");
   table.Map("dim", "NAME=N", &targets.dims, "bind a dimension");
   words.insert(words.begin(), "pipec");
   std::vector<char*> argv;
@@ -46,6 +47,15 @@ Outcome Parse(Targets& targets, std::vector<std::string> words) {
   outcome.out = testing::internal::GetCapturedStdout();
   outcome.err = testing::internal::GetCapturedStderr();
   return outcome;
+}
+
+TEST(FlagTable, AnEmptyTextIsNone) {
+  Targets targets;
+  const Outcome outcome = Parse(targets, {"m.onnx", "--cluster="});
+  EXPECT_EQ(outcome.exit, kExitUsage);
+  EXPECT_THAT(outcome.err, HasSubstr("--cluster: the value is empty, wanted FILE.json"));
+  EXPECT_EQ(Parse(targets, {"m.onnx", "--cluster=a"}).exit, std::nullopt);
+  EXPECT_EQ(targets.cluster, "a");
 }
 
 TEST(FlagTable, NumberOrAuto) {
