@@ -5,8 +5,10 @@
 #include <numeric>
 
 #include "compiler/cost/node_cost.h"
+#include "compiler/partition/blocks.h"
+#include "compiler/partition/stage_rules.h"
 #include "passes/item_runs.h"
-#include "passes/solve_for_cluster.h"
+#include "passes/rank_loads.h"
 
 namespace pipec {
 namespace {
@@ -14,15 +16,14 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kBetter = 1 - 1e-9;
 
-double Slowest(const StageItems& items, const Cluster& cluster, const std::vector<int>& stage_of) {
-  const std::vector<double> seconds = RankSeconds(items, cluster, stage_of);
-  return *std::max_element(seconds.begin(), seconds.end());
-}
-
 class Cutter {
  public:
   Cutter(const StageItems& items, const Cluster& cluster, const std::vector<int>& stage_of)
-      : items_(items), runs_(items.problem), order_(runs_.size()), stages_(items.problem.stages) {
+      : items_(items),
+        runs_(items.problem),
+        order_(runs_.size()),
+        stages_(items.problem.stages),
+        rules_(RulesOf(items.problem)) {
     std::iota(order_.begin(), order_.end(), 0);
     std::stable_sort(order_.begin(), order_.end(),
                      [&](int a, int b) { return stage_of[runs_.begin[a]] < stage_of[runs_.begin[b]]; });
@@ -45,6 +46,7 @@ class Cutter {
       if (it == links_.end()) links_.push_back(link);
     }
     FindUses();
+    blocks_ = Reorder(MakeBlocks(items.problem), order_);
   }
 
   // By item; empty if no cut is below `limit`.
@@ -70,12 +72,15 @@ class Cutter {
       }
       if (reached.empty()) continue;
       std::vector<double> in(links_.size(), 0), out = in;  // by link, if it is the stage's: seconds
+      Segment segment(blocks_, i);
       for (int j = i; j < end; ++j) {
         Grow(i, j, in, out);
+        segment.Grow();
         for (const int s : reached) {
           if (j + 1 < first_[s + 1] || j + 1 > last_[s + 1]) continue;
-          const double seconds = Compute(s, i, j + 1) + in[link_of_[s]] + out[link_of_[s + 1]];
-          const double slowest = std::max(seconds, best[s][i - first_[s]]);
+          double slowest = Compute(s, i, j + 1) + in[link_of_[s]] + out[link_of_[s + 1]];
+          if (rules_.cap[s] != kNoCap && slowest < limit) slowest += Remade(s, segment.cost());
+          slowest = std::max(slowest, best[s][i - first_[s]]);
           if (slowest >= best[s + 1][j + 1 - first_[s + 1]]) continue;
           best[s + 1][j + 1 - first_[s + 1]] = slowest;
           from[s + 1][j + 1 - first_[s + 1]] = i;
@@ -140,6 +145,14 @@ class Cutter {
     return sums[end] - sums[begin];
   }
 
+  // Seconds of what a stage makes again to fit; infinity if that is not enough.
+  double Remade(int stage, const StageCost& cost) const {
+    MemoryUse use;
+    use.Add(cost.bytes, rules_.copies[stage]);
+    if (blocks_.can_remake) use.Add(cost.remake, rules_.copies[stage]);
+    return use.RemakeSeconds(static_cast<double>(rules_.cap[stage])) / rules_.speed[stage];
+  }
+
   // By stage, and for the end: the places where it may begin if all stages are below the limit by compute alone.
   void FindWindows(double limit) {
     const int n = runs_.size();
@@ -158,6 +171,8 @@ class Cutter {
   const ItemRuns runs_;
   std::vector<int> order_;  // runs
   const int stages_;
+  const StageRules rules_;
+  Blocks blocks_;                            // in the order: the runs
   std::vector<std::vector<double>> before_;  // by kind of device and place: seconds of the runs before
   std::vector<Link> links_;                  // those between neighbours, each once
   std::vector<int> link_of_;                 // in front of each stage, and behind the last
@@ -167,13 +182,15 @@ class Cutter {
 
 }  // namespace
 
-void CutInOrder(const StageItems& items, const Cluster& cluster, std::vector<int>& stage_of) {
+void CutInOrder(const StageItems& items, const Cluster& cluster, const std::vector<int>& order,
+                std::vector<int>& stage_of) {
   std::vector<int> ranks = items.problem.rank_of_stage;
   std::sort(ranks.begin(), ranks.end());
   if (ranks.size() < 2 || std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end()) return;
-  const double slowest = Slowest(items, cluster, stage_of);
-  std::vector<int> other = Cutter(items, cluster, stage_of).Solve(slowest * kBetter);
-  if (!other.empty() && Slowest(items, cluster, other) < slowest) stage_of = std::move(other);
+  const RankLoads loads(items, cluster);
+  const double slowest = loads.Slowest(stage_of);
+  std::vector<int> other = Cutter(items, cluster, order).Solve(slowest * kBetter);
+  if (!other.empty() && loads.Slowest(other) < slowest) stage_of = std::move(other);
 }
 
 }  // namespace pipec

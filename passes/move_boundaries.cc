@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "passes/item_runs.h"
-#include "passes/solve_for_cluster.h"
+#include "passes/rank_loads.h"
 
 namespace pipec {
 namespace {
@@ -37,7 +37,7 @@ class Mover {
  public:
   Mover(const StageItems& items, const Cluster& cluster, std::vector<int>& stage_of)
       : items_(items),
-        cluster_(cluster),
+        loads_(items, cluster),
         runs_(items.problem),
         stage_of_(stage_of),
         held_(items.problem.stages, 0) {
@@ -86,13 +86,13 @@ class Mover {
   // Seconds of the slowest rank, and which it is.
   std::pair<double, int> Slowest() {
     steps_ += static_cast<int64_t>(items_.problem.items.size() + items_.problem.tensors.size());
-    const std::vector<double> seconds = RankSeconds(items_, cluster_, stage_of_);
+    const std::vector<double> seconds = loads_.Of(stage_of_);
     const auto most = std::max_element(seconds.begin(), seconds.end());
     return {*most, static_cast<int>(most - seconds.begin())};
   }
 
   const StageItems& items_;
-  const Cluster& cluster_;
+  const RankLoads loads_;
   const OrderedRuns runs_;
   std::vector<int>& stage_of_;
   std::vector<int> held_;  // runs, by stage

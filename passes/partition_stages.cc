@@ -20,7 +20,9 @@
 #include "compiler/schedule/schedule.h"
 #include "passes/chosen_schedule.h"
 #include "passes/compare_cuts.h"
+#include "passes/cut_to_fit.h"
 #include "passes/passes.h"
+#include "passes/rank_loads.h"
 #include "passes/recompute_stages.h"
 #include "passes/solve_for_cluster.h"
 #include "passes/stage_items.h"
@@ -121,13 +123,13 @@ absl::StatusOr<double> Makespan(const Schedule& schedule, const StageItems& item
     stage.f += item.f, stage.i += item.i, stage.w += item.w;
   }
   std::map<std::pair<int, int>, double> seconds;
-  for (const PartitionTensor& tensor : items.problem.tensors) {
-    std::set<int> others;
+  for (size_t t = 0; t < items.sender.size(); ++t) {
+    const PartitionTensor& tensor = items.problem.tensors[t];
+    const int from = stage_of[items.sender[t]];
+    std::set<int> others = {stage_of[tensor.producer]};
     for (const int consumer : tensor.consumers) others.insert(stage_of[consumer]);
-    for (const int other : others) {
-      if (other > stage_of[tensor.producer])
-        seconds[{stage_of[tensor.producer], other}] += tensor.seconds / 2;
-    }
+    others.erase(from);
+    for (const int other : others) seconds[std::minmax(from, other)] += tensor.seconds / 2;
   }
   std::vector<StageLink> links;
   for (const auto& [stages, time] : seconds) {
@@ -236,7 +238,6 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
     for (const int rank : schedule.rank_of_stage) problem.versions.push_back(schedule.weight_delay[rank] + 1);
   }
   const std::vector<int64_t>& limits = options.cut_memory;
-  if (options.cut.empty()) problem.memory_limits = limits;
   const auto solve = [&](const PartitionProblem& wanted) { return Solve(wanted, schedule, items); };
   // The bound is that of doing without memory limit and without running anything again.
   absl::StatusOr<PartitionSolution> solution = SolveForCluster(items, options.cluster, solve);
@@ -253,15 +254,25 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
     absl::StatusOr<PartitionSolution> limited = solution;
     const bool all = recompute == Recompute::kAll, some = recompute == Recompute::kAuto;
     const bool fits = solution.ok() && FitsMemory(problem, solution->stage_of, limits);
-    if (all) limited = solve(RecomputedEverywhere(problem, items.times, schedule));
-    if (!all && !fits) limited = solve(some ? Recomputable(problem, items.times) : problem);
+    StageItems within = items;
+    if (all || !fits) {
+      if (all) within.problem = RecomputedEverywhere(problem, items.times, schedule);
+      for (std::vector<StageTimes>& times : within.times_on) {
+        for (StageTimes& item : times) item.f *= all ? 2 : 1;
+      }
+      if (some) within.problem = Recomputable(problem, items.times);
+      within.problem.memory_limits = limits;
+      limited = SolveForCluster(within, options.cluster, solve);
+    }
     if (!limited.ok()) return Explain(limited.status(), options, virtual_stages);
     stage_of = limited->stage_of;
+    if (some && !fits) CutToFit(items, within, options.cluster, planner, stage_of);
     if (all) plan = planner.Everything(stage_of);
     if (some && !fits) plan = planner.ToFit(stage_of, limits);
   }
   if (solution.ok() && stages > 1) {
-    const auto loads = [&](const std::vector<int>& cut) { return RankSeconds(items, options.cluster, cut); };
+    const RankLoads rank_loads(items, options.cluster);
+    const auto loads = [&](const std::vector<int>& cut) { return rank_loads.Of(cut); };
     std::string comparison = options.cut.empty() ? CompareEqualCut(loads(EqualCut(problem)), loads(stage_of))
                                                  : CompareOwnCut(loads(stage_of), loads(solution->stage_of));
     if (!comparison.empty()) module.notes.push_back(std::move(comparison));

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 #include <utility>
 
 #include "compiler/cost/node_cost.h"
 #include "compiler/partition/solve.h"
 #include "passes/cut_in_order.h"
 #include "passes/move_boundaries.h"
+#include "passes/rank_loads.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -85,65 +85,44 @@ void FitSpeeds(const std::vector<int>& stage_of, const std::vector<double>& real
 
 }  // namespace
 
-std::vector<double> RankSeconds(const StageItems& items, const Cluster& cluster,
-                                const std::vector<int>& stage_of) {
-  const PartitionProblem& problem = items.problem;
-  std::vector<double> seconds(cluster.devices.size(), 0);
-  for (size_t i = 0; i < stage_of.size(); ++i) {
-    const int rank = problem.rank_of_stage[stage_of[i]];
-    seconds[rank] += items.SecondsOn(items.kind_of_rank[rank], i);
-  }
-  for (size_t t = 0; t < problem.tensors.size(); ++t) {
-    const int from = stage_of[problem.tensors[t].producer], from_rank = problem.rank_of_stage[from];
-    std::set<int> others;
-    for (const int consumer : problem.tensors[t].consumers) others.insert(stage_of[consumer]);
-    others.erase(from);
-    double slowest = 0;
-    for (const int other : others) {
-      const int rank = problem.rank_of_stage[other];
-      const double message = MessageSeconds(items.tensor_bytes[t], cluster.LinkBetween(from_rank, rank));
-      seconds[rank] += message;
-      slowest = std::max(slowest, message);
-    }
-    seconds[from_rank] += slowest;
-  }
-  return seconds;
-}
-
 absl::StatusOr<PartitionSolution> SolveForCluster(
-    StageItems& items, const Cluster& cluster,
+    const StageItems& items, const Cluster& cluster,
     absl::FunctionRef<absl::StatusOr<PartitionSolution>(const PartitionProblem&)> solve) {
   const std::vector<Link> links = cluster.Links();
-  if (items.times_on.size() == 1 && links.size() == 1) return solve(WithoutLimit(items.problem));
-  PartitionProblem fastest_links = WithoutLimit(items.problem), slowest_links = fastest_links;
+  if (items.times_on.size() == 1 && links.size() == 1) return solve(items.problem);
+  PartitionProblem fastest_links = items.problem, slowest_links = fastest_links;
   for (size_t t = 0; t < items.tensor_bytes.size(); ++t) {
     double& seconds = slowest_links.tensors[t].seconds;
     for (const Link& link : links) seconds = std::max(seconds, MessageSeconds(items.tensor_bytes[t], link));
   }
+  const RankLoads loads(items, cluster);
   PartitionSolution best;
   best.bottleneck = std::numeric_limits<double>::infinity();
+  const auto offer = [&](std::vector<int> stage_of) {
+    const double slowest = loads.Slowest(stage_of);
+    if (slowest < best.bottleneck) best = {std::move(stage_of), slowest, 0};
+  };
   ASSIGN_OR_RETURN(const PartitionSolution optimistic, solve(Optimistic(items)));
-  for (PartitionProblem* problem : {&fastest_links, &slowest_links}) {
+  std::vector<std::vector<int>> orders;  // cuts whose order is tried
+  orders.push_back(std::vector<int>(items.problem.items.size(), 0));  // that of the items
+  std::vector<PartitionProblem*> problems = {&fastest_links};
+  if (links.size() > 1) problems.push_back(&slowest_links);
+  for (PartitionProblem* problem : problems) {
     problem->speed.resize(cluster.devices.size(), 1);
     for (int round = 0; round < kRounds; ++round) {
       ASSIGN_OR_RETURN(PartitionSolution solution, solve(*problem));
-      const std::vector<double> real = RankSeconds(items, cluster, solution.stage_of);
+      const std::vector<double> real = loads.Of(solution.stage_of);
       const double bottleneck = *std::max_element(real.begin(), real.end());
       const bool exact = std::abs(bottleneck - solution.bottleneck) <= kExact * bottleneck;
-      FitSpeeds(solution.stage_of, real, *problem);
-      if (bottleneck < best.bottleneck) {
-        best = {std::move(solution.stage_of), bottleneck, 0};
-        items.problem.speed = problem->speed;
-        items.problem.tensors = problem->tensors;
-      }
+      if (std::isfinite(bottleneck)) FitSpeeds(solution.stage_of, real, *problem);
+      orders.push_back(solution.stage_of);
+      offer(std::move(solution.stage_of));
       if (exact) break;
     }
   }
-  CutInOrder(items, cluster, best.stage_of);
+  for (const std::vector<int>& order : orders) CutInOrder(items, cluster, order, best.stage_of);
   MoveBoundaries(items, cluster, best.stage_of);
-  const std::vector<double> real = RankSeconds(items, cluster, best.stage_of);
-  best.bottleneck = *std::max_element(real.begin(), real.end());
-  FitSpeeds(best.stage_of, real, items.problem);
+  best.bottleneck = loads.Slowest(best.stage_of);
   best.lower_bound = std::min(optimistic.lower_bound, best.bottleneck);
   return best;
 }

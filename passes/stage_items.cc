@@ -165,28 +165,30 @@ void AddActivations(const Module& module, StageItems& items) {
   }
 }
 
-// A forward value travels to later items; a gradient to earlier ones, which costs the same in the other
-// direction.
+// A forward value travels to later items; a gradient to earlier ones, which costs the same in the other direction: once to
+// each stage, however many of its items use it.
 void AddTensors(const Module& module, const std::vector<Link>& links, StageItems& items) {
-  const auto add = [&](int producer, std::vector<int> consumers, int64_t bytes) {
-    double seconds = MessageSeconds(bytes, links[0]);
-    for (const Link& link : links) seconds = std::min(seconds, MessageSeconds(bytes, link));
-    items.problem.tensors.push_back({producer, std::move(consumers), seconds});
-    items.tensor_bytes.push_back(bytes);
-  };
   for (const Node* node : module.graph.Nodes()) {
     const int producer = items.item_of[node->index];
     if (producer < 0) continue;
     for (const Value* value : node->outputs()) {
       if (!value) continue;
-      std::vector<int> later, earlier;
+      std::vector<int> holders = {producer};
       for (const Use& use : value->uses()) {
-        const int item = items.item_of[use.node->index];
-        if (item > producer) later.push_back(item);
-        if (item >= 0 && item < producer) earlier.push_back(item);
+        if (const int item = items.item_of[use.node->index]; item >= 0) holders.push_back(item);
       }
-      if (!later.empty()) add(producer, SortedUnique(std::move(later)), value->type.bytes());
-      for (int item : SortedUnique(std::move(earlier))) add(item, {producer}, value->type.bytes());
+      holders = SortedUnique(std::move(holders));
+      if (holders.size() == 1) continue;
+      const bool ordered = holders[0] == producer;
+      for (const int item : holders) {
+        if (ordered || item == producer) continue;
+        items.problem.order.push_back({std::min(item, producer), std::max(item, producer)});
+      }
+      double seconds = MessageSeconds(value->type.bytes(), links[0]);
+      for (const Link& link : links) seconds = std::min(seconds, MessageSeconds(value->type.bytes(), link));
+      items.problem.tensors.push_back({holders[0], {holders.begin() + 1, holders.end()}, seconds, ordered});
+      items.tensor_bytes.push_back(value->type.bytes());
+      items.sender.push_back(producer);
     }
   }
 }

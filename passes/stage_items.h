@@ -21,6 +21,7 @@ struct StageItems {
   // Of each item on a device of speed 1, as the problem has them: the mean over ranks of time x speed.
   std::vector<StageTimes> times;
   std::vector<int64_t> tensor_bytes;              // by tensor of the problem
+  std::vector<int> sender;                        // likewise: the item that makes it
   // Items, tensors, shared parameters and speeds; stages, in_flight, rank_of_stage and memory_limit are left to
   // the caller. The partitioner knows a device by one speed, that of all items together, and one link: the fastest there is.
   PartitionProblem problem;
