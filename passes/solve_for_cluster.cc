@@ -121,7 +121,12 @@ absl::StatusOr<PartitionSolution> SolveForCluster(
     }
   }
   for (const std::vector<int>& order : orders) CutInOrder(items, cluster, order, best.stage_of);
-  MoveBoundaries(items, cluster, best.stage_of);
+  std::vector<int> moved;
+  do {
+    MoveBoundaries(items, cluster, best.stage_of);
+    moved = best.stage_of;
+    CutInOrder(items, cluster, moved, best.stage_of);
+  } while (best.stage_of != moved);
   best.bottleneck = loads.Slowest(best.stage_of);
   best.lower_bound = std::min(optimistic.lower_bound, best.bottleneck);
   return best;

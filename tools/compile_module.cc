@@ -1,7 +1,6 @@
 #include "tools/compile_module.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -15,8 +14,8 @@
 namespace pipec {
 namespace {
 
-// From plan to plan, how much of the memory of the fastest is aimed at. Where memories differ one alone may be short.
-constexpr double kStep = 0.9, kUnequalStep = 0.95;
+// From plan to plan, how much of the memory of the fastest is aimed at.
+constexpr double kStep = 0.9;
 
 // How a plan is made to take less memory.
 struct Way {
@@ -102,10 +101,7 @@ class Compiler {
     const double from = NeededOfLargest();
     std::vector<int64_t> uncounted;
     for (const RankMemory& memory : module_->memory) uncounted.push_back(memory.needed_bytes() - KeptBytes(memory));
-    const std::vector<int64_t> limits = MemoryLimits(options().cluster);
-    const bool equal = std::adjacent_find(limits.begin(), limits.end(), std::not_equal_to<>()) == limits.end();
-    const double step = equal ? kStep : kUnequalStep;
-    for (double aim = from * step; aim >= 1; aim *= step) {
+    for (double aim = from * kStep; aim >= 1; aim *= kStep) {
       Way way;
       for (size_t r = 0; r < uncounted.size(); ++r)
         way.cut_memory.push_back(std::max<int64_t>(static_cast<int64_t>(aim * ShareOfLargest(r)) - uncounted[r], 1));

@@ -118,6 +118,30 @@ class Cluster(Case):
         tiny = self.cluster({"name": "a", "devices": devices(1000), "link": LINK})
         self.assertIn("of its device is 1000;", self.compile(self.model, f"--cluster={tiny}", "--stages=2", expect=1))
 
+    def test_memory_of_unequal_devices(self):
+        """More of it is never slower, no cut by hand is much faster, and none is below the bound."""
+        gpt = self.folder / "gpt.onnx"
+        self.run_tool("make-model", "gpt", "--preset=gpt-tiny", "--no-weights", "-o", gpt)
+        big = device("big", 10, launch_seconds=1e-6, flops_per_second=1e11, bytes_per_second=2e10)
+        slow = device("slow", 1, launch_seconds=1e-4, flops_per_second=1e9, bytes_per_second=2e8)
+        link = {"latency_seconds": 1e-6, "bytes_per_second": 1e10}
+        by_hand = {(3, "1f1b", 0.6e6): "transformer.h.0.attn.c_attn.matmul,logits",
+                   (3, "gpipe", 0.6e6): "transformer.h.0.add_1,logits"}
+        for stages, schedule in ((3, "1f1b"), (3, "gpipe"), (4, "1f1b")):
+            before = float("inf")
+            for memory in (0.6e6, 1.2e6, 1.5e6, 2.5e6):
+                small = {**big, "name": "small", "memory_bytes": memory}
+                path = self.cluster({"name": "a", "devices": [small, big, slow, big], "link": link})
+                flags = [f"--cluster={path}", f"--stages={stages}", f"--schedule={schedule}"]
+                with self.subTest(stages=stages, schedule=schedule, memory=memory):
+                    report = self.report(*flags, model=gpt)
+                    self.assertLessEqual(report["step_time_s"], before * (1 + 1e-9))
+                    self.assertGreaterEqual(report["bound_ratio"], 1 - 1e-9)
+                    before = report["step_time_s"]
+                    if cut := by_hand.get((stages, schedule, memory)):
+                        hand = self.report(*flags, f"--cut={cut}", model=gpt)
+                        self.assertLessEqual(before, 1.01 * hand["step_time_s"])
+
     def test_profiles_are_of_devices_by_name(self):
         plan = self.compile(self.model, "--stages=2", "--microbatches=2", "--batch=4")
         values = Weights(7).random
