@@ -49,7 +49,7 @@ absl::Status CheckMemoryLimit(const Module& module, const CompileOptions& option
       absl::ResourceExhaustedError(absl::StrCat(
           "rank ", worst, " needs ", needed(worst),
           " bytes of memory when cut so, the limit of its device is ", memory.limits[worst],
-          "; less is needed with ",
+          " (--memory); less is needed with ",
           options.recompute == Recompute::kNone && module.mode == Mode::kTrain ? "--recompute=auto, " : "",
           "more --stages",
           module.microbatch_size > 1 ? ", a smaller microbatch (--batch, --microbatches)" : "",

@@ -42,7 +42,9 @@ class Compiler {
 
   absl::StatusOr<std::unique_ptr<Module>> Run() {
     absl::Status status = Try({});
-    if (!absl::IsResourceExhausted(status) || module_->memory.empty() || !HasChoice()) {
+    // Without a plan there is nothing that a smaller one could be derived from.
+    const bool planned = module_ != nullptr && !module_->memory.empty();
+    if (!absl::IsResourceExhausted(status) || !planned || !HasChoice()) {
       if (!status.ok()) return status;
       return std::move(module_);
     }
@@ -107,7 +109,7 @@ class Compiler {
         way.cut_memory.push_back(std::max<int64_t>(static_cast<int64_t>(aim * ShareOfLargest(r)) - uncounted[r], 1));
       const absl::Status status = Try(way);
       if (!status.ok() && !absl::IsResourceExhausted(status)) return status;
-      if (module_->memory.empty()) break;
+      if (module_ == nullptr || module_->memory.empty()) break;
     }
     return absl::OkStatus();
   }

@@ -116,7 +116,7 @@ class Cluster(Case):
         report = self.report(f"--cluster={tight}", "--stages=2", "--memory=1GB")
         self.assertEqual([row["memory_limit"] for row in report["stages"]], [small, 10**9])
         tiny = self.cluster({"name": "a", "devices": devices(1000), "link": LINK})
-        self.assertIn("of its device is 1000;", self.compile(self.model, f"--cluster={tiny}", "--stages=2", expect=1))
+        self.assertIn("of its device is 1000 (--memory);", self.compile(self.model, f"--cluster={tiny}", "--stages=2", expect=1))
 
     def test_memory_of_unequal_devices(self):
         """More of it is never slower, no cut by hand is much faster, and none is below the bound."""

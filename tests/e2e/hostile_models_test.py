@@ -19,7 +19,7 @@ SECONDS = 10 if SLOW else 1  # of processor time
 MEMORY = 256 << 20
 FLAGS = ("--mode=infer", "--stages=1", "--memory=64GB")
 # Where a program looks anyhow.
-SYSTEM = re.compile(r"^(/etc/(ld\.so\.|localtime|nsswitch)|/(usr/)?lib(64)?/|/usr/(share|lib)|/proc/(self|meminfo|cpuinfo|stat|sys)|"
+SYSTEM = re.compile(r"^(/etc/(ld\.so\.|localtime|nsswitch)|/(usr/)?lib(64)?(/|$)|/usr/(share|lib)|/proc/(self|meminfo|cpuinfo|stat|sys)|"
                     r"/sys/(devices/system/(cpu|node)|fs/cgroup|kernel/mm)|/dev/(null|shm))")
 
 
