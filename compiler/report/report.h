@@ -34,7 +34,9 @@ struct StageRow {
   int64_t memory_limit = 0;    // of its rank; 0: none
   int64_t peak_bytes = 0;      // of its rank
   int64_t workspace_bytes = 0; // of its rank, beside that: what its kernels want, as far as it is known
-  int64_t live_bytes = 0;      // of its rank: the largest sum of what is live at once; no layout is smaller
+  // Of its rank: the largest sum of what is live at once, where a slot is live for all of the step. No layout of such
+  // slots is smaller; one that gave a slot away between two microbatches could be.
+  int64_t live_bytes = 0;
 };
 
 // --schedule=auto, --stages=auto, --microbatches=auto: one of the plans that this one was chosen from.
