@@ -59,7 +59,7 @@ class AutoSchedule(Case):
         self.assertGreaterEqual(tight["step_time_s"], free["step_time_s"])
         self.assertTrue(any("refusal" in c or c["peak_bytes"] <= limit for c in tight["candidates"]))
         refusal = self.run_tool("pipec", self.model, *COMMON, "--stages=3", "--schedule=auto", "--memory=10kB", "--dry-run", expect=1).stderr
-        self.assertIn("is 10000;", refusal)
+        self.assertIn("is 10000 (--memory);", refusal)
 
     def test_uneven_stages_gain(self):
         # First and last stage of a small transformer do more than the others: no schedule with a name knows that.
