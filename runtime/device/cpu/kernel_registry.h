@@ -1,37 +1,16 @@
-// How a CPU kernel makes itself known. A kernel file defines classes derived from Kernel and, at its end, a function
-//   void RegisterXxxKernels(KernelRegistry& registry)
-// which kernels/register.cc calls; nothing registers itself behind the linker's back.
+// The CPU's kernels (runtime/device/kernel_table.h).
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "runtime/device/device.h"
+#include "runtime/device/kernel_table.h"
 
 namespace pipec::cpu {
 
 using PrepareFunction = absl::StatusOr<std::unique_ptr<Kernel>> (*)(const KernelSpec& spec);
-
-class KernelRegistry {
- public:
-  void Add(absl::string_view op, absl::string_view domain, PrepareFunction prepare);
-  // Null if there is none.
-  PrepareFunction Find(absl::string_view op, absl::string_view domain) const;
-  // (domain, op), sorted.
-  std::vector<std::pair<std::string, std::string>> Names() const;
-
- private:
-  struct Row {
-    std::string op, domain;
-    PrepareFunction prepare;
-  };
-  std::vector<Row> rows_;
-};
+using KernelRegistry = KernelTable<PrepareFunction>;
 
 // All CPU kernels, built once.
 const KernelRegistry& Kernels();
