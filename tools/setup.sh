@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Installs what pipec builds and tests with, on Debian 12: packages, onnx's C++ library, and two models that others trained.
+# Installs what pipec builds and tests with, on Debian 12: packages, onnx's C++ library, two models that others trained and,
+# where nvcc is, NVIDIA's disassembler.
 #
 #   bash tools/setup.sh            install what is missing; a second call changes nothing and needs no network
 #
 # Debian's own onnx is too old (no inliner), so the library is built once from its source package on
 # PyPI into a per-user cache, ${PIPEC_CACHE:-${XDG_CACHE_HOME:-~/.cache}/pipec}, keyed by version. The models
 # (silero-vad: MIT, magika: Apache 2.0) come out of their packages on PyPI into the same cache; tests run them.
+# So does the disassembler, which reads what any nvcc of CUDA 13 makes.
 set -euo pipefail
 
 onnx_version=1.22.0
@@ -16,6 +18,9 @@ silero_version=6.2.3
 silero_sha256=7b7f5436cfcb02fae583a05b512ea96467fd449fe54cb49a5e4f06c51a1e43b8
 magika_version=1.0.3
 magika_sha256=3e9b49134e8116ee40b431664dcbed9e199413efddcce1a173c734b4e0521529
+disassembler_version=13.2.51
+cuobjdump_sha256=95c69d3ddf0c2c1f535ec44c3433a66aeee19f588d9d22f73356e20b25f12b50
+nvdisasm_sha256=5a7acf77c55d6d2911ed6155d4d5bc156ffadf9df7a68a89b0c1155f4b13688c
 
 packages=(
   g++ cmake ninja-build ccache git pkg-config python3 python3-venv ca-certificates
@@ -79,8 +84,8 @@ build_onnx() {
   mv "$work/prefix" "$prefix"
 }
 
-# fetch_model PACKAGE VERSION SHA256 FILE...: these files of the package's wheel, without their folders.
-fetch_model() {
+# fetch_files PACKAGE VERSION SHA256 FILE...: these files of the package's wheel, without their folders.
+fetch_files() {
   local name=$1 version=$2 sha256=$3 folder=$cache/$1-$2
   shift 3
   if [ -f "$folder/.complete" ]; then say "$name $version is in $folder"; return; fi
@@ -89,7 +94,7 @@ fetch_model() {
   mkdir "$work/$name"
   # Whatever machine this is: nothing of the wheel is executed.
   "$work/python/bin/pip" download --quiet --disable-pip-version-check --no-deps --only-binary :all: \
-    --platform manylinux_2_28_x86_64 -d "$work" "$name==$version"
+    --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 -d "$work" "$name==$version"
   local wheel=("$work/${name//-/_}-$version"-*.whl)
   echo "$sha256  ${wheel[0]}" | sha256sum --check --quiet
   python3 - "${wheel[0]}" "$work/$name" "$@" <<'P'
@@ -97,7 +102,10 @@ import pathlib, sys, zipfile
 wheel, folder, *files = sys.argv[1:]
 with zipfile.ZipFile(wheel) as archive:
     for file in files:
-        (pathlib.Path(folder) / pathlib.Path(file).name).write_bytes(archive.read(file))
+        path = pathlib.Path(folder) / pathlib.Path(file).name
+        path.write_bytes(archive.read(file))
+        if "/bin/" in file:
+            path.chmod(0o755)
 P
   touch "$work/$name/.complete"
   rm -rf "$folder"
@@ -107,8 +115,12 @@ P
 start=$SECONDS
 install_packages
 build_onnx
-fetch_model silero-vad "$silero_version" "$silero_sha256" silero_vad/data/silero_vad.onnx \
+fetch_files silero-vad "$silero_version" "$silero_sha256" silero_vad/data/silero_vad.onnx \
   "silero_vad-$silero_version.dist-info/licenses/LICENSE"
-fetch_model magika "$magika_version" "$magika_sha256" magika/models/standard_v3_3/model.onnx \
+fetch_files magika "$magika_version" "$magika_sha256" magika/models/standard_v3_3/model.onnx \
   magika/models/standard_v3_3/config.min.json "magika-$magika_version.dist-info/METADATA"
+if command -v nvcc >/dev/null && ! command -v cuobjdump >/dev/null; then
+  fetch_files nvidia-cuda-cuobjdump "$disassembler_version" "$cuobjdump_sha256" nvidia/cu13/bin/cuobjdump
+  fetch_files nvidia-cuda-nvdisasm "$disassembler_version" "$nvdisasm_sha256" nvidia/cu13/bin/nvdisasm  # cuobjdump calls it
+fi
 say "done in $((SECONDS - start)) s"

@@ -101,8 +101,8 @@ struct Gradient {
 };
 
 template <typename T, int kWidth>
-__global__ void __launch_bounds__(kWidth) RowGradient(const Gradient<T> at, const Labels labels,
-                                                      const Options options, const StepScalars* scalars) {
+__global__ void __launch_bounds__(kWidth, 1) RowGradient(const Gradient<T> at, const Labels labels,
+                                                         const Options options, const StepScalars* scalars) {
   using C = Compute<T>;
   for (int64_t row = blockIdx.x; row < labels.rows; row += gridDim.x) {
     const int64_t label = labels.Counted(at.labels, row, scalars), first = labels.At(row);

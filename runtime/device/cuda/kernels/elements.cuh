@@ -13,7 +13,9 @@
 
 namespace pipec::cuda {
 
-inline constexpr int kThreads = 256;  // of a block, where nothing else is said
+// Threads of a block, where nothing else is said. `__launch_bounds__(kThreads, 1)` where ptxas would else spill a register so
+// that one block more fits.
+inline constexpr int kThreads = 256;
 
 // 16-bit floats are computed in float32 and rounded once.
 template <typename T>

@@ -97,7 +97,7 @@ struct Operands {
 };
 
 template <typename Rule, typename T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     Update(const Operands<T> at, const double* scale, const Options options, const StepScalars* step,
            int64_t n, int64_t vectors) {
   __shared__ Rule shared[1];

@@ -50,7 +50,7 @@ PIPEC_GRADIENT(ReluGrad, y > T(0) ? dy : T(0))
 
 // `vectors` times 16 bytes, then the elements that fill none.
 template <typename Op, typename T>
-__global__ void __launch_bounds__(kThreads) MapOne(const T* x, T* y, int64_t n, int64_t vectors) {
+__global__ void __launch_bounds__(kThreads, 1) MapOne(const T* x, T* y, int64_t n, int64_t vectors) {
   constexpr int kSize = Vector<T>::kSize;
   for (int64_t v = FirstItem(); v < vectors; v += ItemStride()) {
     const Vector<T> in = LoadVector(x + v * kSize);
