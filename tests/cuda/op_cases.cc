@@ -5,6 +5,7 @@
 
 #include "tests/cuda/draw.h"
 #include "tests/cuda/row_cases.h"
+#include "tests/cuda/window_cases.h"
 
 namespace pipec {
 namespace {
@@ -216,6 +217,7 @@ const std::map<std::pair<std::string, std::string>, MakeCase>& OpCases() {
     (*map)[{"ai.pipec", "FusedMatMul"}] = MatMul("ai.pipec", "FusedMatMul");
     (*map)[{"", "Gemm"}] = Gemm;
     AddRowCases(*map);
+    AddWindowCases(*map);
     return map;
   }();
   return *cases;

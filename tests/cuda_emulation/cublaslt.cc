@@ -2,8 +2,6 @@
 // refuse what NVIDIA's documents forbid: shapes and leading dimensions that do not fit, an algorithm of another problem,
 // addresses that are less aligned than it was chosen for, a workspace that is too small or not aligned to 256 bytes.
 #include <cublasLt.h>
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 
 #include <cstring>
 #include <string>
@@ -11,6 +9,7 @@
 
 #include "tests/cuda_emulation/call.h"
 #include "tests/cuda_emulation/capture.h"
+#include "tests/cuda_emulation/elements.h"
 #include "tests/cuda_emulation/transfer.h"
 
 namespace cuda_emulation {
@@ -45,41 +44,11 @@ T& As(const void* handle) {
   return *static_cast<T*>(const_cast<void*>(handle));
 }
 
-size_t SizeOf(cudaDataType_t type) {
-  switch (type) {
-    case CUDA_R_32F:
-      return 4;
-    case CUDA_R_64F:
-      return 8;
-    case CUDA_R_16F:
-    case CUDA_R_16BF:
-      return 2;
-    default:
-      return 0;
-  }
-}
-
 template <typename T>
 T Load(const std::byte* at) {
   T value;
   std::memcpy(&value, at, sizeof value);
   return value;
-}
-
-double Get(cudaDataType_t type, const std::byte* base, int64_t i) {
-  const std::byte* const at = base + i * SizeOf(type);
-  if (type == CUDA_R_32F) return Load<float>(at);
-  if (type == CUDA_R_64F) return Load<double>(at);
-  return type == CUDA_R_16F ? __half2float(Load<__half>(at)) : __bfloat162float(Load<__nv_bfloat16>(at));
-}
-
-void Put(cudaDataType_t type, std::byte* base, int64_t i, double value) {
-  std::byte* const at = base + i * SizeOf(type);
-  const auto put = [at](auto rounded) { std::memcpy(at, &rounded, sizeof rounded); };
-  if (type == CUDA_R_32F) return put(static_cast<float>(value));
-  if (type == CUDA_R_64F) return put(value);
-  if (type == CUDA_R_16F) return put(__float2half(static_cast<float>(value)));
-  put(__float2bfloat16(static_cast<float>(value)));
 }
 
 // What is wrong with the problem, in words; "" if nothing.
@@ -99,7 +68,7 @@ std::string Fault(const Description& description, const Layout& a, const Layout&
   const bool doubles = a.type == CUDA_R_64F;
   if (doubles != (d.type == CUDA_R_64F) || (d.type != a.type && d.type != CUDA_R_32F) ||
       description.compute != (doubles ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F) ||
-      description.scale != (doubles ? CUDA_R_64F : CUDA_R_32F) || SizeOf(a.type) == 0) {
+      description.scale != (doubles ? CUDA_R_64F : CUDA_R_32F) || ElementBytes(a.type) == 0) {
     return "no kernel computes with these types";
   }
   return "";
@@ -121,7 +90,7 @@ uint64_t ProblemOf(const Description& description, const Layout& a, const Layout
 // Bytes from the first element of the first batch to the last of the last.
 size_t Extent(const Layout& layout) {
   return ((layout.batches - 1) * layout.step + (layout.columns - 1) * layout.lead + layout.rows) *
-         SizeOf(layout.type);
+         ElementBytes(layout.type);
 }
 
 void Multiply(const Description& description, double alpha, double beta, const void* a_data, const Layout& a,
@@ -137,12 +106,13 @@ void Multiply(const Description& description, double alpha, double beta, const v
       for (int64_t row = 0; row < d.rows; ++row) {
         double sum = 0;
         for (int64_t i = 0; i < depth; ++i) {
-          sum += Get(a.type, from_a, batch * a.step + (ta ? i + row * a.lead : row + i * a.lead)) *
-                 Get(b.type, from_b, batch * b.step + (tb ? column + i * b.lead : i + column * b.lead));
+          sum +=
+              GetElement(a.type, from_a, batch * a.step + (ta ? i + row * a.lead : row + i * a.lead)) *
+              GetElement(b.type, from_b, batch * b.step + (tb ? column + i * b.lead : i + column * b.lead));
         }
         double value = alpha * sum;
-        if (beta != 0) value += beta * Get(c.type, from_c, batch * c.step + row + column * c.lead);
-        Put(d.type, static_cast<std::byte*>(d_data), batch * d.step + row + column * d.lead, value);
+        if (beta != 0) value += beta * GetElement(c.type, from_c, batch * c.step + row + column * c.lead);
+        PutElement(d.type, static_cast<std::byte*>(d_data), batch * d.step + row + column * d.lead, value);
       }
     }
   }
@@ -332,7 +302,7 @@ extern "C" cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t 
     if (c == d && (lc.lead != ld.lead || lc.step != ld.step))
       return refuse("C lies where D lies, in another layout");
     const auto factor = [&](const void* value) {
-      return Get(description.scale, static_cast<const std::byte*>(value), 0);
+      return GetElement(description.scale, static_cast<const std::byte*>(value), 0);
     };
     const double alpha_value = factor(alpha), beta_value = factor(beta);
     return Submit(machine, *stream, "cublasLtMatmul", cudaGraphNodeTypeKernel,

@@ -11,6 +11,7 @@
 #include "runtime/device/device.h"
 
 struct cublasLtContext;
+struct cudnnContext;
 
 namespace pipec::cuda {
 
@@ -20,6 +21,8 @@ class CudaContext {
   virtual int multiprocessors() const = 0;
   // cuBLASLt's handle of this device.
   virtual absl::StatusOr<cublasLtContext*> blas() = 0;
+  // cuDNN's.
+  virtual absl::StatusOr<cudnnContext*> dnn() = 0;
   // Host data that stays on the GPU as long as the device: tables of a kernel.
   virtual absl::StatusOr<const void*> Keep(const void* data, int64_t bytes) = 0;
   // For a kernel that looks at contents: "node 'n' (Op): label 7 at flat position 3 is not " + `wanted`, with `what` = "label".

@@ -2,6 +2,7 @@
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
+#include <cudnn.h>
 
 #include <algorithm>
 #include <vector>
@@ -29,6 +30,7 @@ class CudaDevice : public Device, public ScalarPlaces, private cuda::CudaContext
 
   ~CudaDevice() override {
     if (blas_ != nullptr) cublasLtDestroy(blas_);
+    if (dnn_ != nullptr) cudnnDestroy(dnn_);
     for (void* allocation : allocations_) cudaFree(allocation);
   }
 
@@ -102,6 +104,13 @@ class CudaDevice : public Device, public ScalarPlaces, private cuda::CudaContext
     return absl::InternalError(absl::StrCat("cublasLtCreate: ", cublasLtGetStatusString(status)));
   }
 
+  absl::StatusOr<cudnnContext*> dnn() override {
+    if (dnn_ != nullptr) return dnn_;
+    const cudnnStatus_t status = cudnnCreate(&dnn_);
+    if (status == CUDNN_STATUS_SUCCESS) return dnn_;
+    return absl::InternalError(absl::StrCat("cudnnCreate: ", cudnnGetErrorString(status)));
+  }
+
   absl::StatusOr<const void*> Keep(const void* data, int64_t bytes) override {
     ASSIGN_OR_RETURN(std::byte* const memory, Allocate(bytes));
     if (bytes > 0) RETURN_IF_CUDA_ERROR(cudaMemcpy(memory, data, bytes, cudaMemcpyHostToDevice));
@@ -143,6 +152,7 @@ class CudaDevice : public Device, public ScalarPlaces, private cuda::CudaContext
   const int ordinal_;
   int multiprocessors_ = 0;
   cublasLtHandle_t blas_ = nullptr;
+  cudnnHandle_t dnn_ = nullptr;
   int64_t parameters_ = 0;  // that kernels name
   std::unique_ptr<cuda::Faults> faults_;
   std::vector<std::unique_ptr<ScalarRing>> rings_;

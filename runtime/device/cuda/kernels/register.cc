@@ -10,6 +10,7 @@ const KernelRegistry& Kernels() {
     RegisterAccumulateKernels(*registry);
     RegisterGradientScaleKernels(*registry);
     RegisterReduceKernels(*registry);
+    RegisterConvolutionKernels(*registry);
     RegisterMatMulKernels(*registry);
     RegisterCrossEntropyKernels(*registry);
     RegisterCountCorrectKernels(*registry);

@@ -10,6 +10,7 @@ void RegisterArithmeticKernels(KernelRegistry& registry);
 void RegisterAccumulateKernels(KernelRegistry& registry);
 void RegisterGradientScaleKernels(KernelRegistry& registry);
 void RegisterReduceKernels(KernelRegistry& registry);
+void RegisterConvolutionKernels(KernelRegistry& registry);
 void RegisterMatMulKernels(KernelRegistry& registry);
 void RegisterCrossEntropyKernels(KernelRegistry& registry);
 void RegisterCountCorrectKernels(KernelRegistry& registry);
