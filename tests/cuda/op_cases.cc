@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "tests/cuda/channel_cases.h"
 #include "tests/cuda/draw.h"
 #include "tests/cuda/row_cases.h"
 #include "tests/cuda/window_cases.h"
@@ -217,6 +218,7 @@ const std::map<std::pair<std::string, std::string>, MakeCase>& OpCases() {
     (*map)[{"ai.pipec", "FusedMatMul"}] = MatMul("ai.pipec", "FusedMatMul");
     (*map)[{"", "Gemm"}] = Gemm;
     AddRowCases(*map);
+    AddChannelCases(*map);
     AddWindowCases(*map);
     return map;
   }();

@@ -10,6 +10,8 @@ const KernelRegistry& Kernels() {
     RegisterAccumulateKernels(*registry);
     RegisterGradientScaleKernels(*registry);
     RegisterReduceKernels(*registry);
+    RegisterBatchNormalizationKernels(*registry);
+    RegisterBatchNormalizationGradKernels(*registry);
     RegisterConvolutionKernels(*registry);
     RegisterMatMulKernels(*registry);
     RegisterCrossEntropyKernels(*registry);

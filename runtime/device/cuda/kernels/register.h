@@ -10,6 +10,8 @@ void RegisterArithmeticKernels(KernelRegistry& registry);
 void RegisterAccumulateKernels(KernelRegistry& registry);
 void RegisterGradientScaleKernels(KernelRegistry& registry);
 void RegisterReduceKernels(KernelRegistry& registry);
+void RegisterBatchNormalizationKernels(KernelRegistry& registry);
+void RegisterBatchNormalizationGradKernels(KernelRegistry& registry);
 void RegisterConvolutionKernels(KernelRegistry& registry);
 void RegisterMatMulKernels(KernelRegistry& registry);
 void RegisterCrossEntropyKernels(KernelRegistry& registry);
