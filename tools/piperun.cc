@@ -153,7 +153,7 @@ absl::StatusOr<RunResult> Execute(RunFlags& flags) {
   flags.options.threads = threads;
   return RunPlan(
       flags.plan, flags.options, [&](int) { return MakeRunDevice(flags, threads); },
-      [&](int rank) { return hub.Connect(rank); }, progress);
+      [&](int rank, Device& device) { return hub.Connect(rank, device); }, progress);
 }
 
 int Main(int argc, char** argv) {

@@ -47,19 +47,25 @@ struct KernelArguments {
   void* workspace;  // workspace_bytes() of them, shared by all kernels of the rank
 };
 
-// A point in a stream's work, or the arrival of a message. Reusable.
+// A point in a stream's work, or the arrival of a message. Reusable. Any thread may make these calls.
 class Event {
  public:
   virtual ~Event() = default;
+  // For transports: some thread will mark it (Stream::Record) or fail it. Until then who waits for the event waits for that.
+  virtual void Expect() = 0;
+  // Every wait for what is expected ends with this status. Nothing happens if it is marked already.
+  virtual void Fail(const absl::Status& status) = 0;
+  // Blocks the caller until it has happened, at most until the deadline: DeadlineExceeded.
+  virtual absl::Status Await(absl::Time deadline) = 0;
 };
 
 class Stream {
  public:
   virtual ~Stream() = default;
-  // Work enqueued after this call starts when the event has happened. A CPU stream blocks here, at most until the deadline:
-  // DeadlineExceeded.
+  // Work enqueued after this call starts when the event has happened. Blocks, at most until the deadline (DeadlineExceeded),
+  // while the event is expected and nobody has marked it; a CPU stream until it has happened.
   virtual absl::Status Wait(Event& event, absl::Time deadline) = 0;
-  // Marks this point of the stream's work in `event`.
+  // Marks this point of the stream's work in `event`. Any thread may; a transport's streams are used by both ends.
   virtual absl::Status Record(Event& event) = 0;
   // Blocks the caller until all enqueued work is done.
   virtual absl::Status Synchronize(absl::Time deadline) = 0;

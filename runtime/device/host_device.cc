@@ -17,7 +17,7 @@ class HostStream : public Stream {
  public:
   // Only HostEvents exist on the host: the device makes them, and the local transport completes them.
   absl::Status Wait(Event& event, absl::Time deadline) override {
-    return static_cast<HostEvent&>(event).Wait(deadline);
+    return event.Await(deadline);
   }
   absl::Status Record(Event& event) override {
     static_cast<HostEvent&>(event).Complete();

@@ -4,7 +4,7 @@
 
 namespace pipec {
 
-void HostEvent::Reset() {
+void HostEvent::Expect() {
   std::lock_guard<std::mutex> lock(mutex_);
   done_ = false;
   status_ = absl::OkStatus();
@@ -20,7 +20,7 @@ void HostEvent::Complete(absl::Status status, absl::Time not_before) {
   changed_.notify_all();
 }
 
-absl::Status HostEvent::Wait(absl::Time deadline) {
+absl::Status HostEvent::Await(absl::Time deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (!changed_.wait_until(lock, absl::ToChronoTime(deadline), [this] { return done_; })) {
     return absl::DeadlineExceededError("the event did not happen in time");

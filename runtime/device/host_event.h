@@ -14,12 +14,12 @@ namespace pipec {
 class HostEvent : public Event {
  public:
   // Not happened yet.
-  void Reset();
+  void Expect() override;
   // Happened; a status that is not OK is what every waiter gets. With `not_before` it is known now when it will have
   // happened: waiters wait until then.
   void Complete(absl::Status status = absl::OkStatus(), absl::Time not_before = absl::InfinitePast());
-  // OK once it has happened; DeadlineExceeded if it did not in time.
-  absl::Status Wait(absl::Time deadline);
+  void Fail(const absl::Status& status) override { Complete(status); }
+  absl::Status Await(absl::Time deadline) override;
 
  private:
   std::mutex mutex_;

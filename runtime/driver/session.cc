@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& direct
   session->results_.resize(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
     session->devices_.push_back(make_device(rank));
-    session->transports_.push_back(make_transport(rank));
+    session->transports_.push_back(make_transport(rank, *session->devices_[rank]));
   }
   Session* s = session.get();
   session->group_ = std::make_unique<RankGroup>(

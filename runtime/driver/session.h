@@ -18,7 +18,7 @@ namespace pipec {
 
 // How the tools hand in the concrete ones.
 using MakeDevice = std::function<std::unique_ptr<Device>(int rank)>;
-using MakeTransport = std::function<std::unique_ptr<Transport>(int rank)>;
+using MakeTransport = std::function<std::unique_ptr<Transport>(int rank, Device& device)>;
 
 class Session {
  public:

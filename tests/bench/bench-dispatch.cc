@@ -74,7 +74,7 @@ absl::Status Measure() {
   if (absl::Status status = VerifyRankPlan(rank_plan); !status.ok()) return status;
   LocalHub hub(1);
   auto device = MakeNullDevice();
-  auto transport = hub.Connect(0);
+  auto transport = hub.Connect(0, *device);
   auto executor = Executor::Create(rank_plan, "", *device, *transport, {});
   if (!executor.ok()) return executor.status();
   const std::vector<StepScalars> scalars(kMicrobatches);

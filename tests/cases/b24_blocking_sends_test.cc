@@ -52,7 +52,7 @@ class BlockingSends : public ::testing::Test {
     options.steps = steps;
     Silent silent;
     auto result = RunPlan(
-        plan, options, [](int) { return MakeCpuDevice(1); }, [&](int rank) { return hub.Connect(rank); },
+        plan, options, [](int) { return MakeCpuDevice(1); }, [&](int rank, Device& device) { return hub.Connect(rank, device); },
         silent);
     EXPECT_TRUE(result.ok()) << result.status();
     return result.ok() ? *result->last_loss : 0;
@@ -80,7 +80,7 @@ class BlockingSends : public ::testing::Test {
       options.outputs = outputs[rendezvous];
       Silent silent;
       auto result = RunPlan(
-          plan, options, [](int) { return MakeCpuDevice(1); }, [&](int rank) { return hub.Connect(rank); },
+          plan, options, [](int) { return MakeCpuDevice(1); }, [&](int rank, Device& device) { return hub.Connect(rank, device); },
           silent);
       EXPECT_TRUE(result.ok()) << result.status();
     }

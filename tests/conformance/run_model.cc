@@ -167,7 +167,7 @@ absl::StatusOr<NamedArrays> RunPlanOnce(const std::string& directory,
   ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
                    Session::Open(
                        directory, manifest, [](int) { return MakeCpuDevice(1); },
-                       [&](int rank) { return hub.Connect(rank); }, ExecutorOptions()));
+                       [&](int rank, Device& device) { return hub.Connect(rank, device); }, ExecutorOptions()));
   const SuiteInputs data(session->inputs(), inputs);
   Silent observer;
   RunResult result;

@@ -54,7 +54,7 @@ class CudaTraining : public testing::Test {
     options.steps = 6;
     Losses losses;
     const auto result = RunPlan(
-        plan, options, make_device, [&](int rank) { return hub.Connect(rank); }, losses);
+        plan, options, make_device, [&](int rank, Device& device) { return hub.Connect(rank, device); }, losses);
     EXPECT_TRUE(result.ok()) << result.status();
     return losses.values;
   }

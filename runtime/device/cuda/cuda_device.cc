@@ -59,7 +59,7 @@ class CudaDevice : public Device, public ScalarPlaces, private cuda::CudaContext
 
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override {
     RETURN_IF_ERROR(Claim());
-    return CudaEvent::Create();
+    return CudaEvent::Create(*faults_);
   }
 
   absl::Status CopyToDevice(Stream& stream, void* to, const void* from_host, int64_t bytes) override {
@@ -88,7 +88,7 @@ class CudaDevice : public Device, public ScalarPlaces, private cuda::CudaContext
     RETURN_IF_ERROR(Claim());
     // Kernels that were prepared since may name more parameters.
     if (rings_.empty() || rings_.back()->parameters() < parameters_) {
-      ASSIGN_OR_RETURN(std::unique_ptr<ScalarRing> ring, ScalarRing::Create(parameters_));
+      ASSIGN_OR_RETURN(std::unique_ptr<ScalarRing> ring, ScalarRing::Create(parameters_, *faults_));
       rings_.push_back(std::move(ring));
     }
     return rings_.back()->Place(static_cast<CudaStream&>(stream), scalars, absl::Now() + kScalarsTimeout);

@@ -10,8 +10,8 @@
 namespace pipec {
 namespace {
 
-absl::StatusOr<const CudaEvent*> OwnEvent(Event& event) {
-  const auto* const own = dynamic_cast<const CudaEvent*>(&event);
+absl::StatusOr<CudaEvent*> OwnEvent(Event& event) {
+  auto* const own = dynamic_cast<CudaEvent*>(&event);
   if (own == nullptr) return absl::InternalError("a CUDA stream takes CUDA's events only");
   return own;
 }
@@ -26,14 +26,15 @@ absl::StatusOr<std::unique_ptr<CudaStream>> CudaStream::Create(const cuda::Fault
 
 CudaStream::~CudaStream() { cudaStreamDestroy(stream_); }
 
-absl::Status CudaStream::Wait(Event& event, absl::Time) {
-  ASSIGN_OR_RETURN(const CudaEvent* own, OwnEvent(event));
+absl::Status CudaStream::Wait(Event& event, absl::Time deadline) {
+  ASSIGN_OR_RETURN(CudaEvent * own, OwnEvent(event));
+  RETURN_IF_ERROR(own->AwaitMark(deadline));
   return CudaStatus(cudaStreamWaitEvent(stream_, own->get(), 0), "cudaStreamWaitEvent");
 }
 
 absl::Status CudaStream::Record(Event& event) {
-  ASSIGN_OR_RETURN(const CudaEvent* own, OwnEvent(event));
-  return CudaStatus(cudaEventRecord(own->get(), stream_), "cudaEventRecord");
+  ASSIGN_OR_RETURN(CudaEvent * own, OwnEvent(event));
+  return own->Mark(stream_);
 }
 
 absl::Status CudaStream::Synchronize(absl::Time deadline) {

@@ -22,7 +22,7 @@ class CudaStream : public Stream {
 
   cudaStream_t get() const { return stream_; }
 
-  // Both only enqueue; events must be the device's own.
+  // Events of any GPU can be waited for, those of the stream's GPU can be marked.
   absl::Status Wait(Event& event, absl::Time deadline) override;
   absl::Status Record(Event& event) override;
   // Also InvalidArgument if a kernel found contents it cannot take.

@@ -23,7 +23,7 @@ ScalarRing::ScalarRing(int64_t parameters)
     : parameters_(parameters),
       slot_bytes_(kOwnBytes + Align(parameters * static_cast<int64_t>(sizeof(ParameterScalars)))) {}
 
-absl::StatusOr<std::unique_ptr<ScalarRing>> ScalarRing::Create(int64_t parameters) {
+absl::StatusOr<std::unique_ptr<ScalarRing>> ScalarRing::Create(int64_t parameters, const cuda::Faults& faults) {
   std::unique_ptr<ScalarRing> ring(new ScalarRing(parameters));
   void *host = nullptr, *device = nullptr;
   RETURN_IF_CUDA_ERROR(cudaHostAlloc(&host, kSlots * ring->slot_bytes_, cudaHostAllocDefault));
@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<ScalarRing>> ScalarRing::Create(int64_t parameter
   RETURN_IF_CUDA_ERROR(cudaMalloc(&device, kSlots * ring->slot_bytes_));
   ring->device_ = static_cast<std::byte*>(device);
   for (int slot = 0; slot < kSlots; ++slot) {
-    ASSIGN_OR_RETURN(std::unique_ptr<CudaEvent> event, CudaEvent::Create());
+    ASSIGN_OR_RETURN(std::unique_ptr<CudaEvent> event, CudaEvent::Create(faults));
     ring->copied_.push_back(std::move(event));
   }
   return ring;

@@ -19,7 +19,7 @@ namespace pipec {
 class ScalarRing {
  public:
   // `parameters`: how many parameters have rates of their own.
-  static absl::StatusOr<std::unique_ptr<ScalarRing>> Create(int64_t parameters);
+  static absl::StatusOr<std::unique_ptr<ScalarRing>> Create(int64_t parameters, const cuda::Faults& faults);
   ~ScalarRing();
   ScalarRing(const ScalarRing&) = delete;
   ScalarRing& operator=(const ScalarRing&) = delete;

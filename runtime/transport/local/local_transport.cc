@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstring>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -11,16 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/base/status.h"
+#include "runtime/device/host_device.h"
 #include "runtime/device/host_event.h"
+#include "runtime/transport/local/channel.h"
 
 namespace pipec {
 namespace {
-
-// One end of a message that waits for the other.
-struct End {
-  std::vector<Piece> pieces;  // keeps its capacity from message to message
-  HostEvent* done = nullptr;  // null: not posted
-};
 
 struct Key {
   int from_rank, to_rank;
@@ -32,30 +27,6 @@ struct Key {
                       k.tag.microbatch);
   }
 };
-
-struct Channel {
-  End send, receive;
-  bool copying = false;  // by the thread that came second; then both ends are its own
-};
-
-absl::Status CheckSizes(absl::Span<const Piece> sent, absl::Span<const Piece> received, const Key& key) {
-  auto name = [&] {
-    return absl::StrCat("message from stage ", key.tag.from_stage, " to ", key.tag.to_stage, ", microbatch ",
-                        key.tag.microbatch);
-  };
-  if (sent.size() != received.size()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(name(), ": ", sent.size(), " tensors sent, ", received.size(), " awaited"));
-  }
-  for (size_t i = 0; i < sent.size(); ++i) {
-    if (sent[i].bytes != received[i].bytes) {
-      return absl::FailedPreconditionError(absl::StrCat(name(), ": tensor ", i, " has ", sent[i].bytes,
-                                                        " bytes where it is sent, ", received[i].bytes,
-                                                        " where it is awaited"));
-    }
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 
@@ -79,17 +50,21 @@ struct LocalHub::State {
 
 class LocalTransport : public Transport {
  public:
-  LocalTransport(LocalHub::State& state, int rank) : state_(state), rank_(rank) {}
+  LocalTransport(LocalHub::State& state, int rank, Device& device)
+      : state_(state),
+        rank_(rank),
+        device_(device),
+        host_copies_(dynamic_cast<HostDevice*>(&device) != nullptr) {}
 
   absl::string_view name() const override { return "local"; }
 
-  absl::Status Send(Stream&, int to_rank, const MessageTag& tag, absl::Span<const Piece> pieces,
+  absl::Status Send(Stream& stream, int to_rank, const MessageTag& tag, absl::Span<const Piece> pieces,
                     Event& done) override {
-    return Post({rank_, to_rank, tag}, &Channel::send, &Channel::receive, pieces, done);
+    return Post(stream, {rank_, to_rank, tag}, &Channel::send, &Channel::receive, pieces, done);
   }
-  absl::Status Receive(Stream&, int from_rank, const MessageTag& tag, absl::Span<const Piece> pieces,
+  absl::Status Receive(Stream& stream, int from_rank, const MessageTag& tag, absl::Span<const Piece> pieces,
                        Event& done) override {
-    return Post({from_rank, rank_, tag}, &Channel::receive, &Channel::send, pieces, done);
+    return Post(stream, {from_rank, rank_, tag}, &Channel::receive, &Channel::send, pieces, done);
   }
 
   void Abort(const absl::Status& status) override {
@@ -97,21 +72,21 @@ class LocalTransport : public Transport {
     if (!state_.aborted.ok()) return;
     state_.aborted = status;
     for (auto& [key, channel] : state_.channels) {
-      if (channel->copying) continue;  // completes by itself
-      for (End* end : {&channel->send, &channel->receive}) {
-        if (end->done != nullptr) std::exchange(end->done, nullptr)->Complete(status);
+      if (channel->moving) continue;  // completes by itself
+      for (ChannelEnd* end : {&channel->send, &channel->receive}) {
+        if (end->done != nullptr) std::exchange(end->done, nullptr)->Fail(status);
       }
     }
     state_.changed.notify_all();
   }
 
  private:
+  using End = ChannelEnd Channel::*;
+
   // `mine` and `other` say which end of the channel this call is.
-  absl::Status Post(const Key& key, End Channel::*mine, End Channel::*other, absl::Span<const Piece> pieces,
+  absl::Status Post(Stream& stream, const Key& key, End mine, End other, absl::Span<const Piece> pieces,
                     Event& done) {
-    HostEvent* event = dynamic_cast<HostEvent*>(&done);
-    if (event == nullptr) return absl::InvalidArgumentError("the local transport needs events of the host");
-    event->Reset();
+    done.Expect();
     if (key.from_rank < 0 || key.from_rank >= state_.ranks || key.to_rank < 0 ||
         key.to_rank >= state_.ranks) {
       return absl::InvalidArgumentError(absl::StrCat("no rank ", key.from_rank, " or ", key.to_rank));
@@ -123,44 +98,74 @@ class LocalTransport : public Transport {
       std::unique_ptr<Channel>& entry = state_.channels[key];
       if (entry == nullptr) entry = std::make_unique<Channel>();
       channel = entry.get();
-      if ((channel->*mine).done != nullptr) {
+      ChannelEnd& end = channel->*mine;
+      if (end.done != nullptr) {
         return absl::FailedPreconditionError(absl::StrCat("a message from stage ", key.tag.from_stage, " to ",
                                                           key.tag.to_stage, ", microbatch ",
                                                           key.tag.microbatch, " is still under way"));
       }
-      (channel->*mine).pieces.assign(pieces.begin(), pieces.end());
-      (channel->*mine).done = event;
+      if (!host_copies_) {
+        if (end.stream == nullptr) RETURN_IF_ERROR(Equip(key, mine, channel));
+        RETURN_IF_ERROR(stream.Record(*end.ready));
+      }
+      end.pieces.assign(pieces.begin(), pieces.end());
+      end.done = &done;
       if ((channel->*other).done == nullptr) return WaitForReceive(channel, mine, lock);
-      channel->copying = true;
+      channel->moving = true;
       state_.changed.notify_all();
     }
-    absl::Status status = CheckSizes(channel->send.pieces, channel->receive.pieces, key);
-    for (size_t i = 0; status.ok() && i < channel->send.pieces.size(); ++i) {
-      if (channel->send.pieces[i].bytes == 0) continue;
-      std::memcpy(channel->receive.pieces[i].data, channel->send.pieces[i].data,
-                  channel->send.pieces[i].bytes);
-    }
-    HostEvent *sent, *received;
+    absl::Status status = CheckSizes(*channel, key.tag), failure;
+    if (status.ok() && host_copies_) CopyByHost(*channel);
+    // Nothing is waited for: both ends are marked.
+    if (status.ok() && !host_copies_)
+      status = failure = EnqueueCopy(*channel, device_, absl::InfinitePast());
+    Event *sent, *received;
     absl::Time arrival;
     {
       // Free for the next message before anybody can learn that this one is done.
       std::unique_lock<std::mutex> lock(state_.mutex);
       sent = std::exchange(channel->send.done, nullptr);
       received = std::exchange(channel->receive.done, nullptr);
-      channel->copying = false;
+      channel->moving = false;
       arrival = state_.Arrival(key);
     }
-    sent->Complete(status, arrival);
-    received->Complete(status, arrival);
+    if (host_copies_) {
+      static_cast<HostEvent*>(sent)->Complete(status, arrival);
+      static_cast<HostEvent*>(received)->Complete(status, arrival);
+      return absl::OkStatus();
+    }
+    for (const auto& [end, event] : {std::pair(&channel->send, sent), std::pair(&channel->receive, received)}) {
+      if (status.ok()) status = failure = end->stream->Record(*event);
+      if (!status.ok()) event->Fail(status);
+    }
+    return failure;
+  }
+
+  // What this rank's end of a channel needs to move messages by streams.
+  absl::Status Equip(const Key& key, End mine, Channel* channel) {
+    const bool receives = mine == &Channel::receive;
+    std::unique_ptr<Stream>& stream = streams_[{receives ? key.from_rank : key.to_rank, receives}];
+    if (stream == nullptr) {
+      ASSIGN_OR_RETURN(stream, device_.NewStream());
+    }
+    ASSIGN_OR_RETURN((channel->*mine).ready, KeepEvent());
+    if (receives) {
+      ASSIGN_OR_RETURN(channel->arrived, KeepEvent());
+    }
+    (channel->*mine).stream = stream.get();
     return absl::OkStatus();
+  }
+  absl::StatusOr<Event*> KeepEvent() {
+    ASSIGN_OR_RETURN(std::unique_ptr<Event> event, device_.NewEvent());
+    return events_.emplace_back(std::move(event)).get();
   }
 
   // In rendezvous mode a send stays here until its receive came (which then took both ends).
-  absl::Status WaitForReceive(Channel* channel, End Channel::*mine, std::unique_lock<std::mutex>& lock) {
+  absl::Status WaitForReceive(Channel* channel, End mine, std::unique_lock<std::mutex>& lock) {
     if (!state_.options.rendezvous || mine != &Channel::send) return absl::OkStatus();
     const auto limit = absl::ToChronoTime(absl::Now() + state_.options.rendezvous_limit);
     const bool came = state_.changed.wait_until(lock, limit, [this, channel] {
-      return channel->copying || channel->send.done == nullptr || !state_.aborted.ok();
+      return channel->moving || channel->send.done == nullptr || !state_.aborted.ok();
     });
     if (!came) {
       channel->send.done = nullptr;
@@ -170,7 +175,11 @@ class LocalTransport : public Transport {
   }
 
   LocalHub::State& state_;
-  int rank_;
+  const int rank_;
+  Device& device_;
+  const bool host_copies_;
+  absl::flat_hash_map<std::pair<int, bool>, std::unique_ptr<Stream>> streams_;  // by peer and whether it receives
+  std::vector<std::unique_ptr<Event>> events_;
 };
 
 LocalHub::LocalHub(int ranks, LocalOptions options) : state_(std::make_unique<State>()) {
@@ -180,8 +189,8 @@ LocalHub::LocalHub(int ranks, LocalOptions options) : state_(std::make_unique<St
 
 LocalHub::~LocalHub() = default;
 
-std::unique_ptr<Transport> LocalHub::Connect(int rank) {
-  return std::make_unique<LocalTransport>(*state_, rank);
+std::unique_ptr<Transport> LocalHub::Connect(int rank, Device& device) {
+  return std::make_unique<LocalTransport>(*state_, rank, device);
 }
 
 }  // namespace pipec

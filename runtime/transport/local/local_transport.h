@@ -1,6 +1,7 @@
-// Messages between ranks that are threads of one process. Send and Receive leave descriptors; whoever comes
-// second copies, from arena to arena, and completes both events. Works with devices whose memory the host can
-// address and whose events are HostEvents (cpu, null).
+// Messages between ranks that are threads of one process. Send and Receive leave descriptors; whoever comes second moves
+// the bytes, from arena to arena. Where the host can address the memory of the devices (cpu, null, replay) that is a copy
+// then and there. Elsewhere (cuda) it is enqueued: the copy, on a stream of the receiver that serves messages from this
+// sender, starts when both ends' streams have come to their calls; nothing waits on the host for the device.
 #pragma once
 
 #include <functional>
@@ -28,9 +29,9 @@ class LocalHub {
   explicit LocalHub(int ranks, LocalOptions options = {});
   ~LocalHub();
 
-  // The transport of one rank. At most one message of a tag may be under way between two ranks: a second is
-  // FailedPrecondition. After the first message of each tag nothing is allocated.
-  std::unique_ptr<Transport> Connect(int rank);
+  // The transport of one rank, between devices of one kind. At most one message of a tag may be under way between two
+  // ranks: a second is FailedPrecondition. After the first message of each tag nothing is allocated.
+  std::unique_ptr<Transport> Connect(int rank, Device& device);
 
  private:
   friend class LocalTransport;

@@ -3,7 +3,6 @@
 
 #include "kernel_call.h"
 #include "runtime/device/cpu/parallel_for.h"
-#include "runtime/device/host_event.h"
 #include "runtime/device/null/null_device.h"
 
 namespace pipec {
@@ -38,7 +37,7 @@ TEST(HostDevices, StreamsWaitForEventsOfOtherThreads) {
     std::thread other([&] { ASSERT_TRUE(stream->Record(*event).ok()); });
     EXPECT_TRUE(stream->Wait(*event, absl::InfiniteFuture()).ok());
     other.join();
-    static_cast<HostEvent&>(*event).Reset();
+    event->Expect();
     EXPECT_FALSE(stream->Wait(*event, absl::Now()).ok());
     int from = 7, to = 0;
     EXPECT_TRUE(device->Copy(*stream, &to, &from, sizeof(int)).ok());

@@ -72,7 +72,7 @@ absl::StatusOr<RunResult> Train(const LinearShape& shape, const RunOptions& opti
   LocalHub hub(shape.ranks);
   return RunPlan(
       Path("plan"), options, [](int) { return MakeCpuDevice(1); },
-      [&](int rank) { return hub.Connect(rank); }, *recorder);
+      [&](int rank, Device& device) { return hub.Connect(rank, device); }, *recorder);
 }
 
 RunOptions Options(const LinearShape& shape, int samples = 60) {
@@ -275,7 +275,7 @@ TEST(RunPlan, ReportsTheRankThatFailed) {
   Recorder recorder;
   const absl::Status status = RunPlan(
                                   Path("plan"), options, [](int) { return MakeCpuDevice(1); },
-                                  [&](int rank) { return hub.Connect(rank); }, recorder)
+                                  [&](int rank, Device& device) { return hub.Connect(rank, device); }, recorder)
                                   .status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("rank-001.plan"));
 }

@@ -261,7 +261,7 @@ void VerifyAndRun(const std::string& bytes) {
   if (!p.ParseFromString(bytes) || !VerifyRankPlan(p).ok()) return;
   LocalHub hub(static_cast<int>(p.ranks()));
   auto device = MakeNullDevice();
-  auto transport = hub.Connect(static_cast<int>(p.rank()));
+  auto transport = hub.Connect(static_cast<int>(p.rank()), *device);
   auto executor = Executor::Create(p, Directory(), *device, *transport, {.timeout = absl::ZeroDuration()});
   if (!executor.ok()) return;  // a parameter beyond its file, an arena beyond the memory
   std::vector<std::byte> memory(1 << 16);

@@ -49,7 +49,7 @@ struct LinearRank {
   absl::Status Load(const std::string& directory, plan::RankPlan rank_plan, LocalHub& hub,
                     const ExecutorOptions& options) {
     device = MakeCpuDevice(1);
-    transport = hub.Connect(static_cast<int>(rank_plan.rank()));
+    transport = hub.Connect(static_cast<int>(rank_plan.rank()), *device);
     for (const plan::Port& port : rank_plan.inputs()) {
       for (int m = 0; m < static_cast<int>(rank_plan.microbatches()); ++m) {
         int64_t elements = 1;
