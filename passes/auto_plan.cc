@@ -49,10 +49,11 @@ class Finder {
     if (chooses_schedule() && options_.mode == Mode::kTrain) TryFound();
     result_.candidates = trials_.Sorted();
     if (result_.candidates.empty() || !result_.candidates[0].refusal.empty()) return Refusal();
-    const ScheduleShape& chosen = result_.candidates[0].shape;
+    const PlanCandidate& chosen = result_.candidates[0];
     for (const Pair& pair : pairs_) {
-      if (pair.ranks == chosen.ranks && pair.microbatches == chosen.microbatches)
-        result_.bound_seconds = pair.bound_seconds;
+      if (pair.ranks != chosen.shape.ranks || pair.microbatches != chosen.shape.microbatches) continue;
+      // It is one of the stages that orders were sought for; a schedule with a name has its own.
+      if (chosen.order_seconds >= pair.bound_seconds * (1 - kRounding)) result_.bound_seconds = pair.bound_seconds;
     }
     return std::move(result_);
   }

@@ -8,6 +8,8 @@
 namespace pipec {
 namespace {
 
+constexpr double kWorthSaying = 1.005;
+
 double Ratio(const std::vector<double>& loads, const std::vector<double>& best) {
   return *std::max_element(loads.begin(), loads.end()) / *std::max_element(best.begin(), best.end());
 }
@@ -31,9 +33,17 @@ std::string CompareOwnCut(const std::vector<double>& own, const std::vector<doub
       Ratio(own, best));
 }
 
+std::string CompareStep(const std::vector<double>& loads, const std::vector<double>& other_loads, double step,
+                        double other) {
+  const double ratio = Ratio(loads, other_loads);
+  if (!(ratio >= kWorthSaying) || !(other > step)) return "";
+  return absl::StrFormat("the slowest stage takes %.3f times as long as it could, in a step that is %.1f %% shorter (modelled)",
+                         ratio, 100 * (1 - step / other));
+}
+
 std::string CompareEqualCut(const std::vector<double>& equal, const std::vector<double>& best) {
   const double ratio = Ratio(equal, best);
-  if (!(ratio >= 1.005)) return "";
+  if (!(ratio >= kWorthSaying)) return "";
   return absl::StrFormat(
       "with equally many nodes a stage the slowest would take %.2f times as long (modelled)", ratio);
 }

@@ -11,6 +11,11 @@ namespace pipec {
 // How many times as long the slowest rank of the user's cut takes as with the solver's: both by rank.
 std::string CompareOwnCut(const std::vector<double>& own, const std::vector<double>& best);
 
+// Why a cut was taken whose slowest rank takes longer than another's: its step takes `step` seconds, the other's `other`.
+// Empty if it takes no longer.
+std::string CompareStep(const std::vector<double>& loads, const std::vector<double>& other_loads, double step,
+                        double other);
+
 // The same of EqualCut. Empty if that is no slower.
 std::string CompareEqualCut(const std::vector<double>& equal, const std::vector<double>& best);
 

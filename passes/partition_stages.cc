@@ -4,14 +4,16 @@
 //
 // A backward or update node lives with its forward node (Node::origin). The slowest stage, its messages
 // counted, is as fast as possible within CompileOptions::cut_memory (compiler/partition; solve_for_cluster.h
-// where devices or links differ), whatever the order of the nodes was; `--cut` decides instead if given, in that order. What does not fit otherwise is to
-// run again for the backward pass, which the partitioner counts as time (recompute_stages.h). Nodes are then put in the order of their stages. No
-// arithmetic changes here or later: numbers do not depend on the cut.
+// where devices or links differ), whatever the order of the nodes was; of such cuts, with messages that take time of their
+// stages or none, and of what boundary moves make of them, the one is taken whose step is simulated to be the fastest
+// (cut_step.h). `--cut` decides instead if given, in the order of the nodes. What does not fit otherwise is to run again for
+// the backward pass, which the partitioner counts as time (recompute_stages.h). Nodes are then put in the order of their
+// stages. No arithmetic changes here or later: numbers do not depend on the cut.
 #include <algorithm>
-#include <map>
+#include <limits>
 #include <set>
 
-#include "absl/algorithm/container.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -20,7 +22,9 @@
 #include "compiler/schedule/schedule.h"
 #include "passes/chosen_schedule.h"
 #include "passes/compare_cuts.h"
+#include "passes/cut_step.h"
 #include "passes/cut_to_fit.h"
+#include "passes/move_for_step.h"
 #include "passes/passes.h"
 #include "passes/rank_loads.h"
 #include "passes/recompute_stages.h"
@@ -113,48 +117,57 @@ PartitionEffort EffortFor(const PartitionProblem& problem) {
           .search = (limited ? 300 : 3000) * static_cast<int64_t>(problem.items.size())};
 }
 
-// Until the last action of a step, messages of each pair of stages taken for as long either way.
-absl::StatusOr<double> Makespan(const Schedule& schedule, const StageItems& items,
-                                const std::vector<int>& stage_of) {
-  std::vector<StageTimes> times(schedule.shape.stages(), {0, 0, 0});
-  for (size_t i = 0; i < stage_of.size(); ++i) {
-    StageTimes& stage = times[stage_of[i]];
-    const StageTimes& item = items.times_on[items.kind_of_rank[schedule.rank_of_stage[stage_of[i]]]][i];
-    stage.f += item.f, stage.i += item.i, stage.w += item.w;
-  }
-  std::map<std::pair<int, int>, double> seconds;
-  for (size_t t = 0; t < items.sender.size(); ++t) {
-    const PartitionTensor& tensor = items.problem.tensors[t];
-    const int from = stage_of[items.sender[t]];
-    std::set<int> others = {stage_of[tensor.producer]};
-    for (const int consumer : tensor.consumers) others.insert(stage_of[consumer]);
-    others.erase(from);
-    for (const int other : others) seconds[std::minmax(from, other)] += tensor.seconds / 2;
-  }
-  std::vector<StageLink> links;
-  for (const auto& [stages, time] : seconds) {
-    links.push_back({stages.first, stages.second, time});
-    links.push_back({stages.second, stages.first, time});
-  }
-  ASSIGN_OR_RETURN(const Schedule with_messages, AddMessages(schedule, links, times));
-  ASSIGN_OR_RETURN(const Simulation simulation, Simulate(with_messages, links, times));
-  return simulation.makespan;
+// What is looked at to make steps faster: CutStep::steps, and nodes that a choice of what runs again looks at.
+constexpr int64_t kSteps = 3'000'000;
+constexpr int64_t kOfPlan = 50;
+// What a cut must gain to be taken instead of a better one in the solver's respect.
+constexpr double kFaster = 0.9995;
+// Items times stages, up to which a memory limit is solved in more than one way.
+constexpr int64_t kFew = 20'000;
+
+// The best cuts in several respects, the first in that of the solver. Ranks of several stages: where their loads are equal the
+// stages need not be, and where all stages are equal the loads need not be. Messages: those that travel while both ends
+// compute take nobody's time.
+absl::StatusOr<std::vector<PartitionSolution>> Candidates(const StageItems& items, const Cluster& cluster,
+                                                          const Schedule& schedule) {
+  const PartitionProblem& problem = items.problem;
+  PartitionEffort effort = EffortFor(problem);
+  const auto solve = [&](const PartitionProblem& wanted) { return SolvePartition(wanted, effort); };
+  std::vector<PartitionSolution> cuts;
+  ASSIGN_OR_RETURN(cuts.emplace_back(), SolveForCluster(items, cluster, solve));
+  const auto add = [&](const StageItems& other) {
+    absl::StatusOr<PartitionSolution> cut = SolveForCluster(other, cluster, solve);
+    if (cut.ok() && cut->stage_of != cuts[0].stage_of) cuts.push_back(*std::move(cut));
+  };
+  effort.search = 0;
+  if (schedule.shape.virtual_stages > 1) add(items);
+  const int64_t size = static_cast<int64_t>(problem.items.size()) * problem.stages;
+  if (problem.stages == 1 || (!problem.memory_limits.empty() && size > kFew)) return cuts;
+  StageItems free = items;
+  for (PartitionTensor& tensor : free.problem.tensors) tensor.seconds = 0;
+  std::fill(free.tensor_bytes.begin(), free.tensor_bytes.end(), 0);
+  effort = EffortFor(problem);
+  effort.search /= 10;
+  add(free);
+  return cuts;
 }
 
-// Ranks of several stages: where their loads are equal the stages need not be, and where all stages are equal the loads
-// need not be. What is better depends on the schedule: it is tried.
-absl::StatusOr<PartitionSolution> Solve(const PartitionProblem& problem, const Schedule& schedule,
-                                        const StageItems& items) {
-  PartitionEffort effort = EffortFor(problem);
-  absl::StatusOr<PartitionSolution> even_ranks = SolvePartition(problem, effort);
-  if (schedule.shape.virtual_stages == 1 || !even_ranks.ok()) return even_ranks;
-  effort.search = 0;
-  ASSIGN_OR_RETURN(PartitionSolution even_stages, SolvePartition(problem, effort));
-  const absl::StatusOr<double> ranks = Makespan(schedule, items, even_ranks->stage_of),
-                               stages = Makespan(schedule, items, even_stages.stage_of);
-  if (!ranks.ok() || !stages.ok() || *ranks <= *stages) return even_ranks;
-  even_stages.lower_bound = std::max(even_stages.lower_bound, even_ranks->lower_bound);
-  return even_stages;
+// Of these cuts, each improved, the one of the fastest step; the first if there is none. `steps`: done so far.
+std::vector<int> FastestStep(const PartitionProblem& problem, std::vector<PartitionSolution>& cuts,
+                             absl::FunctionRef<double(const std::vector<int>&, double)> seconds,
+                             absl::FunctionRef<int64_t()> steps) {
+  std::vector<int> fastest = cuts[0].stage_of;
+  double least = std::numeric_limits<double>::infinity();
+  const int64_t share = (kSteps - steps()) / static_cast<int64_t>(cuts.size());
+  for (PartitionSolution& cut : cuts) {
+    const int64_t most = steps() + share;
+    double now = seconds(cut.stage_of, std::numeric_limits<double>::infinity());
+    if (&cut == &cuts[0]) least = now;
+    if (now < std::numeric_limits<double>::infinity())
+      now = MoveForStep(problem, now, seconds, [&] { return steps() < most; }, cut.stage_of);
+    if (now < least * kFaster) least = now, fastest = cut.stage_of;
+  }
+  return fastest;
 }
 
 // In words of the flags.
@@ -169,28 +182,9 @@ absl::Status Explain(const absl::Status& status, const CompileOptions& options, 
   return SameLeastMemory(asked, status);
 }
 
-// What every action of a stage takes; B is I + W at once.
-StageTimes TimesBesideNodes(const Schedule& schedule, double action_seconds) {
-  const auto runs = [&schedule](ActionKind kind) {
-    return absl::c_any_of(schedule.ranks, [kind](const std::vector<Action>& list) {
-      return absl::c_any_of(list, [kind](const Action& action) { return action.kind == kind; });
-    });
-  };
-  const bool backward = runs(ActionKind::kB) || runs(ActionKind::kI);
-  return {action_seconds, backward ? action_seconds : 0, runs(ActionKind::kW) ? action_seconds : 0};
-}
-
-void AssignStages(Module& module, const StageItems& items, const std::vector<int>& stage_of,
-                  const Schedule& schedule, const Cluster& cluster) {
-  for (Stage& stage : module.stages)
-    stage.times = TimesBesideNodes(schedule, ActionSeconds(cluster.devices[stage.rank]));
-  for (int k = 0; k < items.nodes.size(); ++k) {
-    Stage& stage = module.stages[stage_of[k]];
-    const StageTimes& item = items.times_on[items.kind_of_rank[stage.rank]][k];
-    stage.times.f += item.f;
-    stage.times.i += item.i;
-    stage.times.w += item.w;
-  }
+void AssignStages(Module& module, const StageItems& items, const std::vector<int>& stage_of, const CutStep& step) {
+  const std::vector<StageTimes> times = step.Times(stage_of);
+  for (size_t s = 0; s < times.size(); ++s) module.stages[s].times = times[s];
   for (Node* node : module.graph.Nodes()) {
     if (const int item = items.item_of[node->index]; item >= 0) {
       node->stage = stage_of[item];
@@ -238,9 +232,10 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
     for (const int rank : schedule.rank_of_stage) problem.versions.push_back(schedule.weight_delay[rank] + 1);
   }
   const std::vector<int64_t>& limits = options.cut_memory;
-  const auto solve = [&](const PartitionProblem& wanted) { return Solve(wanted, schedule, items); };
+  const CutStep step(module, items, schedule, options.cluster);
   // The bound is that of doing without memory limit and without running anything again.
-  absl::StatusOr<PartitionSolution> solution = SolveForCluster(items, options.cluster, solve);
+  absl::StatusOr<std::vector<PartitionSolution>> solutions = Candidates(items, options.cluster, schedule);
+  const PartitionSolution* solution = solutions.ok() ? &solutions->front() : nullptr;
   const RecomputePlanner planner(module, items, schedule, options.cluster);
   const Recompute recompute = module.mode == Mode::kTrain ? options.recompute : Recompute::kNone;
   std::vector<int> stage_of;
@@ -251,9 +246,9 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
     if (recompute == Recompute::kAuto && !FitsMemory(problem, stage_of, limits))
       plan = planner.ToFit(stage_of, limits);
   } else {
-    absl::StatusOr<PartitionSolution> limited = solution;
+    absl::StatusOr<std::vector<PartitionSolution>> limited = solutions;
     const bool all = recompute == Recompute::kAll, some = recompute == Recompute::kAuto;
-    const bool fits = solution.ok() && FitsMemory(problem, solution->stage_of, limits);
+    const bool fits = solution && FitsMemory(problem, solution->stage_of, limits);
     StageItems within = items;
     if (all || !fits) {
       if (all) within.problem = RecomputedEverywhere(problem, items.times, schedule);
@@ -262,28 +257,48 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
       }
       if (some) within.problem = Recomputable(problem, items.times);
       within.problem.memory_limits = limits;
-      limited = SolveForCluster(within, options.cluster, solve);
+      limited = Candidates(within, options.cluster, schedule);
     }
     if (!limited.ok()) return Explain(limited.status(), options, virtual_stages);
-    stage_of = limited->stage_of;
-    if (some && !fits) CutToFit(items, within, options.cluster, planner, stage_of);
+    if (some && !fits) CutToFit(items, within, options.cluster, planner, limited->front().stage_of);
+    const RankLoads within_loads(within, options.cluster);
+    int64_t planned = 0;
+    const auto seconds = [&](const std::vector<int>& cut, double below) {
+      constexpr double kInfinity = std::numeric_limits<double>::infinity();
+      const double kept = step.Of(cut, {}, below);
+      if (kept == kInfinity || (!all && FitsMemory(problem, cut, limits))) return kept;
+      planned += kOfPlan * module.graph.num_nodes();
+      if (all) {
+        return within_loads.Slowest(cut) < kInfinity ? step.Of(cut, planner.Everything(cut).seconds, below) : kInfinity;
+      }
+      const RecomputePlan to_fit = some ? planner.ToFit(cut, limits) : RecomputePlan{};
+      return to_fit.fits ? step.Of(cut, to_fit.seconds, below) : kInfinity;
+    };
+    const std::vector<int> solved = limited->front().stage_of;
+    // An order that was found was found for the solver's cut.
+    stage_of = options.cut_for_one_in_flight
+                   ? solved
+                   : FastestStep(problem, *limited, seconds, [&] { return step.steps() + planned; });
+    if (std::string why = CompareStep(within_loads.Of(stage_of), within_loads.Of(solved), step.Of(stage_of), step.Of(solved));
+        !why.empty())
+      module.notes.push_back(std::move(why));
     if (all) plan = planner.Everything(stage_of);
     if (some && !fits) plan = planner.ToFit(stage_of, limits);
   }
-  if (solution.ok() && stages > 1) {
+  if (solution && stages > 1) {
     const RankLoads rank_loads(items, options.cluster);
     const auto loads = [&](const std::vector<int>& cut) { return rank_loads.Of(cut); };
     std::string comparison = options.cut.empty() ? CompareEqualCut(loads(EqualCut(problem)), loads(stage_of))
                                                  : CompareOwnCut(loads(stage_of), loads(solution->stage_of));
     if (!comparison.empty()) module.notes.push_back(std::move(comparison));
   }
-  module.partition_bound = solution.ok() ? solution->lower_bound : 0;
+  module.partition_bound = solution ? solution->lower_bound : 0;
   module.stages.resize(stages);
   for (int s = 0; s < stages; ++s) {
     module.stages[s].rank = problem.rank_of_stage[s];
     module.stages[s].recomputed = std::move(plan.recomputed[s]);
   }
-  AssignStages(module, items, stage_of, schedule, options.cluster);
+  AssignStages(module, items, stage_of, step);
   SortByStage(module.graph, stages);
   return true;
 }

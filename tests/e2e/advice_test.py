@@ -37,7 +37,8 @@ class Advice(Case):
         self.assertEqual(match[2], f"{report['bubble_ratio'] * 100:.1f}")
         more = self.report(model, "--stages=8", match[4], match[5])
         self.assertEqual((more["microbatches"], more["batch"]), (int(match[1]), 2 * int(match[1])))
-        self.assertEqual(match[3], f"{more['bubble_ratio'] * 100:.1f}")
+        # With the stages as they are; with more microbatches the cut may be a better one.
+        self.assertLessEqual(more["bubble_ratio"] * 100, float(match[3]) + 0.05)
         self.assertLess(more["bubble_ratio"], report["bubble_ratio"])
 
     def test_the_vocabulary_matrix(self):

@@ -63,8 +63,8 @@ class AutoSchedule(Case):
 
     def test_uneven_stages_gain(self):
         # First and last stage of a small transformer do more than the others: no schedule with a name knows that.
-        self.run_tool("make-model", "gpt", "--preset=gpt-tiny", "-o", self.model)
-        report = json.loads(self.run_tool("pipec", self.model, "--stages=4", "--microbatches=8", "--schedule=auto", "--dry-run",
+        self.run_tool("make-model", "gpt", "--layers=4", "--hidden=64", "--heads=4", "--sequence=32", "--vocabulary=3200", "-o", self.model)
+        report = json.loads(self.run_tool("pipec", self.model, "--stages=3", "--microbatches=8", "--schedule=auto", "--dry-run",
                                           "--json").stdout)
         self.assertEqual(report["schedule"], "auto")
         named = min(c["step_time_s"] for c in report["candidates"] if c["schedule"] != "auto" and "refusal" not in c)

@@ -60,7 +60,7 @@ class Cluster(Case):
 
     def test_devices_share_by_speed(self):
         path = self.cluster({"name": "a", "devices": [device("slow", 1), device("fast", 3, count=2)], "link": LINK})
-        report = self.report(f"--cluster={path}", "--stages=3")
+        report = self.report(f"--cluster={path}", "--stages=3", "--microbatches=256")
         self.assertEqual([row["device"] for row in report["stages"]], ["slow", "fast", "fast"])
         nodes = [row["flop"] for row in report["stages"]]
         for fast in nodes[1:]:
