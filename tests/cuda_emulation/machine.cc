@@ -43,6 +43,7 @@ void Machine::StartAfresh(uint64_t seed) {
     for (CUstream_st* stream : capture->streams) stream->capture = nullptr, stream->frontier.clear();
   }
   captures.clear();
+  for (const auto& forget : at_restart) forget();
   calls = 0;
   fail_at = 0;
   broken.clear();

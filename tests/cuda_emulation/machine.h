@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -67,6 +68,7 @@ class Machine {
   cudaError_t fail_with = cudaSuccess;
   std::map<int, cudaError_t> broken;  // devices whose work ended with a fault
   std::vector<std::string> reports;
+  std::vector<std::function<void()>> at_restart;  // of the libraries' doubles: to forget what is enqueued
 
   bool MayReach(int device, int memory_device) const {
     return memory_device < 0 || memory_device == device || peers.count({device, memory_device}) > 0;
