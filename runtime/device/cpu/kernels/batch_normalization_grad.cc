@@ -9,11 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/axis.h"
 #include "runtime/device/cpu/kernels/channel_sum.h"
 #include "runtime/device/cpu/kernels/element_kernel.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
+#include "runtime/device/operands/axis.h"
 
 namespace pipec::cpu {
 namespace {

@@ -5,13 +5,13 @@
 #include <type_traits>
 
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/broadcast.h"
-#include "runtime/device/cpu/kernels/check.h"
 #include "runtime/device/cpu/kernels/element_kernel.h"
 #include "runtime/device/cpu/kernels/typed.h"
 #include "runtime/device/cpu/kernels/vector_loop.h"
 #include "runtime/device/cpu/parallel_for.h"
 #include "runtime/device/device.h"
+#include "runtime/device/operands/broadcast.h"
+#include "runtime/device/operands/check.h"
 
 namespace pipec::cpu {
 

@@ -5,13 +5,13 @@
 #include "runtime/base/status.h"
 #include "runtime/base/tiny_types.h"
 #include "runtime/device/cpu/kernels/cast_tiny.h"
-#include "runtime/device/cpu/kernels/check.h"
 #include "runtime/device/cpu/kernels/convert.h"
 #include "runtime/device/cpu/kernels/element_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/typed.h"
 #include "runtime/device/cpu/kernels/vector_loop.h"
 #include "runtime/device/cpu/small_float_rows.h"
+#include "runtime/device/operands/check.h"
 
 namespace pipec::cpu {
 namespace {

@@ -1,8 +1,8 @@
 // A sum over one channel of (samples, channels, places).
 #pragma once
 
-#include "runtime/device/cpu/kernels/axis.h"
 #include "runtime/device/cpu/kernels/lanes.h"
+#include "runtime/device/operands/axis.h"
 
 namespace pipec::cpu {
 

@@ -13,11 +13,6 @@ namespace pipec::cpu {
 // What oneDNN convolves in.
 inline bool IsOneDnnFloat(DType dtype) { return dtype == DType::kFloat32 || IsSmallFloat(dtype); }
 
-// From the types of X, W and Y and the attributes, which are ONNX's.
-// InvalidArgument if they do not fit.
-absl::StatusOr<Convolution> ReadConvolution(const KernelSpec &spec, const Shape &x, const Shape &w,
-                                            const Shape &y, bool transposed);
-
 // float32 by oneDNN, and 16-bit floats where the processor has them (else
 // Unimplemented): (X, W, bias?) -> (Y), no dimension of which is 0.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnConvolution(const Convolution &convolution, DType dtype,

@@ -6,24 +6,10 @@
 #include <cstdint>
 
 #include "runtime/device/cpu/kernels/vector_loop.h"
-#include "runtime/device/cpu/kernels/window.h"
 #include "runtime/device/cpu/parallel_for.h"
+#include "runtime/device/operands/convolution.h"
 
 namespace pipec::cpu {
-
-// X (batch, groups * x_channels, places), W (groups * y_channels, x_channels,
-// taps) -> Y (batch, groups * y_channels, windows). Transposed: X has the
-// windows, Y the places, and W is (groups * x_channels, y_channels, taps).
-struct Convolution {
-  Windows windows;
-  int64_t batch = 1, groups = 1, x_channels = 1,
-          y_channels = 1;  // channels of one group
-
-  double multiplications() const {
-    return static_cast<double>(batch * groups * y_channels * windows.windows()) *
-           static_cast<double>(x_channels * windows.taps());
-  }
-};
 
 namespace internal {
 

@@ -1,8 +1,13 @@
-// A kernel that copies one operand into one result by a StridedCopy known at load.
+// Kernels that copy one operand into one result by a StridedCopy known at load.
 #pragma once
 
+#include <memory>
+
+#include "runtime/base/dtype.h"
+#include "runtime/base/status.h"
 #include "runtime/device/cpu/kernels/strided_copy.h"
 #include "runtime/device/device.h"
+#include "runtime/device/operands/move.h"
 
 namespace pipec::cpu {
 
@@ -19,5 +24,17 @@ class CopyKernel : public Kernel {
  private:
   StridedCopy copy_;
 };
+
+// The copy of a move without its offsets.
+inline StridedCopy CopyOf(DType dtype, const StridedMove& move) {
+  return StridedCopy(SizeOf(dtype), move.shape, move.from, move.to);
+}
+
+// Of an op whose move starts at element 0 of both.
+template <absl::StatusOr<StridedMove> (*kMoveOf)(const KernelSpec&)>
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareCopy(const KernelSpec& spec) {
+  ASSIGN_OR_RETURN(const StridedMove move, kMoveOf(spec));
+  return std::make_unique<CopyKernel>(CopyOf(spec.inputs[0].type.dtype, move));
+}
 
 }  // namespace pipec::cpu

@@ -11,12 +11,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/labels.h"
 #include "runtime/device/cpu/kernels/lanes.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/vector_math.h"
 #include "runtime/device/cpu/parallel_for.h"
+#include "runtime/device/operands/labels.h"
 
 namespace pipec::cpu {
 namespace {

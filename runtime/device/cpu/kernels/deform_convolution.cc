@@ -8,7 +8,7 @@
 #include "runtime/base/status.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
-#include "runtime/device/cpu/kernels/window.h"
+#include "runtime/device/operands/window.h"
 #include "runtime/device/cpu/parallel_for.h"
 
 namespace pipec::cpu {

@@ -9,9 +9,9 @@
 #include "runtime/device/cpu/kernels/blocked_sum.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
-#include "runtime/device/cpu/kernels/samples.h"
 #include "runtime/device/cpu/kernels/vector_math.h"
 #include "runtime/device/cpu/parallel_for.h"
+#include "runtime/device/operands/samples.h"
 
 namespace pipec::cpu {
 namespace {

@@ -10,68 +10,19 @@
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/scatter_ops.h"
+#include "runtime/device/operands/gather.h"
 
 namespace pipec::cpu {
 namespace {
 
-// How places of `indices` meet places of `data`. A line is a place of indices
-// without the coordinate of the axis.
-struct Places {
-  int rank = 0;
-  Shape dims;  // of indices
-  Shape data_strides;
-  int axis = 0;
-  int64_t data_dim = 0, lines = 1;
-
-  int64_t length() const { return dims[axis]; }
-  int64_t step() const {
-    return NumElements(absl::MakeSpan(dims).subspan(axis + 1));
-  }  // in indices, along the axis
-
-  // Where a line begins in indices and in data.
-  std::pair<int64_t, int64_t> Begin(int64_t line) const {
-    int64_t at = 0, data_at = 0, stride = 1;
-    for (int i = rank - 1; i >= 0; stride *= dims[i], --i) {
-      if (i == axis) continue;
-      const int64_t place = line % dims[i];
-      line /= dims[i];
-      at += place * stride;
-      data_at += place * data_strides[i];
-    }
-    return {at, data_at};
-  }
-};
-
-absl::StatusOr<Places> ReadPlaces(const KernelSpec &spec) {
-  const Shape &data = spec.inputs[0].type.shape, &indices = spec.inputs[1].type.shape;
-  RETURN_IF_ERROR(CheckIndexType(spec, 1));
-  Places places;
-  places.rank = static_cast<int>(data.size());
-  absl::StatusOr<int> axis = NormaliseAxis(spec.attributes.Int("axis", 0), places.rank);
-  if (!axis.ok()) return Invalid(spec, axis.status().message());
-  bool fits = indices.size() == data.size();
-  for (int i = 0; i < places.rank && fits; ++i) fits = i == *axis || indices[i] <= data[i];
-  if (!fits) {
-    return Invalid(spec,
-                   absl::StrCat("indices ", ToString(indices), " do not fit into data ", ToString(data)));
-  }
-  places.dims = indices;
-  places.data_strides = Strides(data);
-  places.axis = *axis;
-  places.data_dim = data[*axis];
-  for (int i = 0; i < places.rank; ++i) places.lines *= i == *axis ? 1 : indices[i];
-  if (places.length() == 0) places.lines = 0;
-  return places;
-}
-
-int64_t LineGrain(const Places &places) {
+int64_t LineGrain(const ElementPlaces &places) {
   return std::max<int64_t>(1, kElementGrain / std::max<int64_t>(1, places.length()));
 }
 
-using GatherLoop = void (*)(const Places &places, const void *data, const void *indices, void *y);
+using GatherLoop = void (*)(const ElementPlaces &places, const void *data, const void *indices, void *y);
 
 template <typename T, typename I>
-void Gather(const Places &places, const void *data, const void *indices, void *y) {
+void Gather(const ElementPlaces &places, const void *data, const void *indices, void *y) {
   const int64_t step = places.step(), data_step = places.data_strides[places.axis];
   ParallelFor(places.lines, LineGrain(places), [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) {
@@ -86,14 +37,14 @@ void Gather(const Places &places, const void *data, const void *indices, void *y
 }
 
 template <typename I>
-absl::Status CheckAll(const Places &places, const KernelArguments &arguments) {
+absl::Status CheckAll(const ElementPlaces &places, const KernelArguments &arguments) {
   return CheckIndices(Input<I>(arguments, 1), NumElements(places.dims), {places.data_dim});
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareGather(const KernelSpec &spec) {
   RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 2, .max_inputs = 2}));
   const DType dtype = spec.inputs[0].type.dtype;
-  ASSIGN_OR_RETURN(const Places places, ReadPlaces(spec));
+  ASSIGN_OR_RETURN(const ElementPlaces places, ElementPlacesOf(spec));
   RETURN_IF_ERROR(CheckOutput(spec, 0, {dtype, places.dims}));
   const bool wide = spec.inputs[1].type.dtype == DType::kInt64;
   const auto loop = ForSize<GatherLoop>(SizeOf(dtype), [wide](auto t) -> GatherLoop {
@@ -108,10 +59,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGather(const KernelSpec &spec) {
   });
 }
 
-using ScatterLoop = void (*)(const Places &places, const void *indices, const void *updates, void *y);
+using ScatterLoop = void (*)(const ElementPlaces &places, const void *indices, const void *updates, void *y);
 
 template <typename Op, typename T, typename I>
-void Scatter(const Places &places, const void *indices, const void *updates, void *y) {
+void Scatter(const ElementPlaces &places, const void *indices, const void *updates, void *y) {
   const int64_t step = places.step(), data_step = places.data_strides[places.axis];
   ParallelFor(places.lines, LineGrain(places), [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) {
@@ -129,7 +80,7 @@ void Scatter(const Places &places, const void *indices, const void *updates, voi
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareScatter(const KernelSpec &spec) {
   RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 3, .max_inputs = 3}));
   const TensorType &data = spec.inputs[0].type;
-  ASSIGN_OR_RETURN(const Places places, ReadPlaces(spec));
+  ASSIGN_OR_RETURN(const ElementPlaces places, ElementPlacesOf(spec));
   RETURN_IF_ERROR(CheckInput(spec, 2, {data.dtype, places.dims}));
   RETURN_IF_ERROR(CheckOutput(spec, 0, data));
   const bool wide = spec.inputs[1].type.dtype == DType::kInt64;

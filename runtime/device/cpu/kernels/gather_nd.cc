@@ -9,56 +9,12 @@
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/scatter_ops.h"
+#include "runtime/device/operands/gather.h"
 
 namespace pipec::cpu {
 namespace {
 
-// data is (batch, places that tuples point into, slice), indices (batch,
-// tuples, one tuple).
-struct Slices {
-  Shape dims;  // of the axes that a tuple points into
-  int64_t batch = 1, tuples = 1, slice = 1;
-
-  int64_t places() const { return NumElements(dims); }
-  // The slice that a tuple means.
-  int64_t At(const int64_t *tuple) const {
-    int64_t at = 0;
-    for (size_t i = 0; i < dims.size(); ++i)
-      at = at * dims[i] + (tuple[i] < 0 ? tuple[i] + dims[i] : tuple[i]);
-    return at;
-  }
-};
-
-// With the shape of what is gathered or of the updates.
-absl::StatusOr<Slices> ReadSlices(const KernelSpec &spec, int64_t batch_dims, Shape *gathered) {
-  const Shape &data = spec.inputs[0].type.shape, &indices = spec.inputs[1].type.shape;
-  RETURN_IF_ERROR(CheckInputType(spec, 1, DType::kInt64));
-  const auto wrong = [&](absl::string_view why) {
-    return Invalid(spec,
-                   absl::StrCat("data is ", ToString(data), ", indices ", ToString(indices), ": ", why));
-  };
-  if (data.empty() || indices.empty()) return wrong("wanted rank 1 or more");
-  const int64_t rank = static_cast<int64_t>(data.size()), index_rank = static_cast<int64_t>(indices.size());
-  if (batch_dims < 0 || batch_dims >= index_rank || batch_dims > rank) {
-    return wrong(absl::StrCat("batch_dims is ", batch_dims));
-  }
-  const int64_t tuple = indices.back();
-  if (tuple < 0 || batch_dims + tuple > rank) return wrong("a tuple has more coordinates than data");
-  for (int64_t i = 0; i < batch_dims; ++i) {
-    if (data[i] != indices[i]) return wrong("the batch dimensions differ");
-  }
-  const auto d = absl::MakeSpan(data), x = absl::MakeSpan(indices);
-  Slices slices;
-  slices.dims.assign(data.begin() + batch_dims, data.begin() + batch_dims + tuple);
-  slices.batch = NumElements(d.first(batch_dims));
-  slices.tuples = NumElements(x.subspan(batch_dims, index_rank - 1 - batch_dims));
-  slices.slice = NumElements(d.subspan(batch_dims + tuple));
-  gathered->assign(indices.begin(), indices.end() - 1);
-  gathered->insert(gathered->end(), data.begin() + batch_dims + tuple, data.end());
-  return slices;
-}
-
-absl::Status CheckTuples(const Slices &slices, const int64_t *indices) {
+absl::Status CheckTuples(const TupleSlices &slices, const int64_t *indices) {
   return CheckIndices(indices, slices.batch * slices.tuples * static_cast<int64_t>(slices.dims.size()),
                       slices.dims);
 }
@@ -68,7 +24,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGather(const KernelSpec &spec) {
   const DType dtype = spec.inputs[0].type.dtype;
   if (SizeOf(dtype) == 0) return NoKernelFor(spec, dtype);
   Shape gathered;
-  ASSIGN_OR_RETURN(const Slices slices, ReadSlices(spec, spec.attributes.Int("batch_dims", 0), &gathered));
+  ASSIGN_OR_RETURN(const TupleSlices slices,
+                   TupleSlicesOf(spec, spec.attributes.Int("batch_dims", 0), &gathered));
   RETURN_IF_ERROR(CheckOutput(spec, 0, {dtype, gathered}));
   const int64_t bytes = slices.slice * SizeOf(dtype);
   return MakeKernel(0, [=](const KernelArguments &arguments) {
@@ -89,12 +46,12 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGather(const KernelSpec &spec) {
   });
 }
 
-using ScatterLoop = void (*)(const Slices &slices, const int64_t *indices, const void *updates, void *y);
+using ScatterLoop = void (*)(const TupleSlices &slices, const int64_t *indices, const void *updates, void *y);
 
 // Threads share out the columns of the slices, so that updates of one place are
 // made in the order of the indices.
 template <typename Op, typename T>
-void Scatter(const Slices &slices, const int64_t *indices, const void *updates, void *y) {
+void Scatter(const TupleSlices &slices, const int64_t *indices, const void *updates, void *y) {
   const int64_t tuple = static_cast<int64_t>(slices.dims.size()), n = slices.slice;
   ParallelFor(n, std::max<int64_t>(64, kElementGrain / std::max<int64_t>(slices.tuples, 1)),
               [&](int64_t begin, int64_t end) {
@@ -110,7 +67,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareScatter(const KernelSpec &spec) {
   RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 3, .max_inputs = 3}));
   const TensorType &data = spec.inputs[0].type;
   Shape wanted;
-  ASSIGN_OR_RETURN(const Slices slices, ReadSlices(spec, 0, &wanted));
+  ASSIGN_OR_RETURN(const TupleSlices slices, TupleSlicesOf(spec, 0, &wanted));
   RETURN_IF_ERROR(CheckInput(spec, 2, {data.dtype, wanted}));
   RETURN_IF_ERROR(CheckOutput(spec, 0, data));
   ASSIGN_OR_RETURN(const ScatterLoop loop,

@@ -6,34 +6,23 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/device/cpu/kernels/check.h"
+#include "runtime/device/operands/check.h"
 
 namespace pipec::cpu {
 
 // The indices are count / dims.size() tuples, each into axes of these sizes.
 // InvalidArgument for the first one outside.
 template <typename I>
-absl::Status CheckIndices(const I *indices, int64_t count,
-                          absl::Span<const int64_t> dims) {
+absl::Status CheckIndices(const I *indices, int64_t count, absl::Span<const int64_t> dims) {
   const int64_t tuple = static_cast<int64_t>(dims.size());
   for (int64_t i = 0; i < count; ++i) {
     const int64_t dim = tuple == 1 ? dims[0] : dims[i % tuple];
     if (indices[i] < -dim || indices[i] >= dim) {
       return absl::InvalidArgumentError(
-          absl::StrCat("index ", indices[i], " at position ", i,
-                       " is outside [", -dim, ",", dim - 1, "]"));
+          absl::StrCat("index ", indices[i], " at position ", i, " is outside [", -dim, ",", dim - 1, "]"));
     }
   }
   return absl::OkStatus();
 }
 
-// InvalidArgument unless operand k has indices.
-inline absl::Status CheckIndexType(const KernelSpec &spec, int k) {
-  const DType dtype = spec.inputs[k].type.dtype;
-  if (dtype == DType::kInt64 || dtype == DType::kInt32)
-    return absl::OkStatus();
-  return Invalid(spec, absl::StrCat("indices are ", Name(dtype),
-                                    ", wanted int64 or int32"));
-}
-
-} // namespace pipec::cpu
+}  // namespace pipec::cpu

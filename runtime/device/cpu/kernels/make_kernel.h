@@ -8,31 +8,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "runtime/device/cpu/kernels/check.h"
 #include "runtime/device/device.h"
+#include "runtime/device/operands/check.h"
 
 namespace pipec::cpu {
 
 // The domain of pipec's helper ops (compiler/ops/README.md).
 inline constexpr absl::string_view kPipecDomain = "ai.pipec";
-
-// Operand i as elements of type T; null where it is absent.
-template <typename T>
-const T* Input(const KernelArguments& arguments, int i) {
-  return static_cast<const T*>(arguments.inputs[i]);
-}
-template <typename T>
-T* Output(const KernelArguments& arguments, int i) {
-  return static_cast<T*>(arguments.outputs[i]);
-}
-
-// InvalidArgument unless operand i is absent or has exactly this type.
-absl::Status CheckInput(const KernelSpec& spec, int i, const TensorType& wanted);
-// The same for a type of any shape with so many elements.
-absl::Status CheckInputElements(const KernelSpec& spec, int i, DType dtype, int64_t elements);
-absl::Status CheckOutputElements(const KernelSpec& spec, int i, DType dtype, int64_t elements);
-// Whether result i is there at all.
-bool HasOutput(const KernelSpec& spec, int i);
 
 // run: absl::Status(const KernelArguments&).
 template <typename Run>

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/check.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
+#include "runtime/device/operands/check.h"
 
 namespace pipec::cpu {
 namespace {

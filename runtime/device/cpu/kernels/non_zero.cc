@@ -3,10 +3,10 @@
 #include <memory>
 
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/check.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/typed.h"
+#include "runtime/device/operands/check.h"
 
 namespace pipec::cpu {
 namespace {

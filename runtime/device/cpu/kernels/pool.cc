@@ -12,7 +12,7 @@
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/typed.h"
 #include "runtime/device/cpu/kernels/vector_loop.h"
-#include "runtime/device/cpu/kernels/window.h"
+#include "runtime/device/operands/window.h"
 
 namespace pipec::cpu {
 namespace {

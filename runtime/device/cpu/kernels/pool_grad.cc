@@ -9,7 +9,7 @@
 #include "runtime/device/cpu/kernels/element_kernel.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
-#include "runtime/device/cpu/kernels/window.h"
+#include "runtime/device/operands/window.h"
 
 namespace pipec::cpu {
 namespace {

@@ -6,10 +6,10 @@
 #include <memory>
 
 #include "runtime/base/tiny_types.h"
-#include "runtime/device/cpu/kernels/axis.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/quantized.h"
 #include "runtime/device/cpu/kernels/register.h"
+#include "runtime/device/operands/axis.h"
 
 namespace pipec::cpu {
 namespace {

@@ -11,10 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/check.h"
 #include "runtime/device/cpu/kernels/element_kernel.h"
 #include "runtime/device/cpu/kernels/typed.h"
 #include "runtime/device/cpu/kernels/vector_loop.h"
+#include "runtime/device/operands/check.h"
 
 namespace pipec::cpu {
 

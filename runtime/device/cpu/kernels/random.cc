@@ -10,8 +10,8 @@
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/philox.h"
 #include "runtime/device/cpu/kernels/register.h"
-#include "runtime/device/cpu/kernels/samples.h"
 #include "runtime/device/cpu/parallel_for.h"
+#include "runtime/device/operands/samples.h"
 
 namespace pipec::cpu {
 namespace {

@@ -7,13 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/check.h"
 #include "runtime/device/cpu/kernels/lanes.h"
 #include "runtime/device/cpu/kernels/reduce_ops.h"
-#include "runtime/device/cpu/kernels/reduce_plan.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/typed.h"
 #include "runtime/device/cpu/parallel_for.h"
+#include "runtime/device/operands/check.h"
+#include "runtime/device/operands/reduce_plan.h"
 
 namespace pipec::cpu {
 namespace {

@@ -5,12 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/axis.h"
 #include "runtime/device/cpu/kernels/indexed_copy.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/resize_taps.h"
 #include "runtime/device/cpu/parallel_for.h"
+#include "runtime/device/operands/axis.h"
 
 namespace pipec::cpu {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/check.h"
+#include "runtime/device/operands/check.h"
 
 namespace pipec::cpu {
 namespace {

@@ -5,10 +5,10 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/device/cpu/kernels/check.h"
 #include "runtime/device/cpu/kernels/element_kernel.h"
 #include "runtime/device/cpu/kernels/typed.h"
 #include "runtime/device/cpu/kernels/vector_loop.h"
+#include "runtime/device/operands/check.h"
 
 namespace pipec::cpu {
 

@@ -6,13 +6,13 @@
 #include <limits>
 
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/axis.h"
 #include "runtime/device/cpu/kernels/lanes.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/onednn_element.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/vector_math.h"
 #include "runtime/device/cpu/parallel_for.h"
+#include "runtime/device/operands/axis.h"
 
 namespace pipec::cpu {
 namespace {

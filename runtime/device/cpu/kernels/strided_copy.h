@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "runtime/device/cpu/kernels/check.h"
+#include "runtime/device/operands/check.h"
 
 namespace pipec::cpu {
 

@@ -5,10 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/axis.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/scatter_ops.h"
+#include "runtime/device/operands/axis.h"
 
 namespace pipec::cpu {
 namespace {

@@ -12,11 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/check.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/typed.h"
 #include "runtime/device/cpu/parallel_for.h"
+#include "runtime/device/operands/check.h"
 
 namespace pipec::cpu {
 namespace {

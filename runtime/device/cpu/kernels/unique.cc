@@ -7,10 +7,10 @@
 #include <type_traits>
 
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/check.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/typed.h"
+#include "runtime/device/operands/check.h"
 
 namespace pipec::cpu {
 namespace {

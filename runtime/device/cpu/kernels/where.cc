@@ -3,11 +3,11 @@
 #include <memory>
 
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/broadcast.h"
-#include "runtime/device/cpu/kernels/check.h"
 #include "runtime/device/cpu/kernels/element_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/typed.h"
+#include "runtime/device/operands/broadcast.h"
+#include "runtime/device/operands/check.h"
 
 namespace pipec::cpu {
 namespace {

@@ -4,11 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/broadcast.h"
 #include "runtime/device/cuda/kernels/elements.cuh"
 #include "runtime/device/cuda/kernels/make_kernel.h"
 #include "runtime/device/cuda/kernels/register.h"
 #include "runtime/device/cuda/launch.h"
+#include "runtime/device/operands/broadcast.h"
 
 namespace pipec::cuda {
 namespace {
@@ -26,11 +26,11 @@ PIPEC_BINARY(Mul, a* b)
 PIPEC_BINARY(Div, a / b)
 #undef PIPEC_BINARY
 
-// cpu::Broadcast in 32 bits, which a GPU divides faster by.
+// Broadcast in 32 bits, which a GPU divides faster by.
 struct Walk {
   int rank;
-  uint32_t dims[cpu::kMaxRank];
-  uint32_t a[cpu::kMaxRank], b[cpu::kMaxRank];  // strides; of the last axis 0 or 1
+  uint32_t dims[kMaxRank];
+  uint32_t a[kMaxRank], b[kMaxRank];  // strides; of the last axis 0 or 1
 };
 
 struct Places {
@@ -105,10 +105,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec, CudaCont
   RETURN_IF_ERROR(CheckOperands(spec, {2, 2}));
   const TensorType &a = spec.inputs[0].type, &b = spec.inputs[1].type;
   RETURN_IF_ERROR(CheckInputType(spec, 1, a.dtype));
-  absl::StatusOr<Shape> shape = cpu::BroadcastShape({a.shape, b.shape});
+  absl::StatusOr<Shape> shape = BroadcastShape({a.shape, b.shape});
   if (!shape.ok()) return Invalid(spec, shape.status().message());
   RETURN_IF_ERROR(CheckOutput(spec, 0, {a.dtype, *shape}));
-  const auto broadcast = cpu::Broadcast<2>::Make({a.shape, b.shape}, *shape);
+  const auto broadcast = Broadcast<2>::Make({a.shape, b.shape}, *shape);
   if (broadcast.elements > std::numeric_limits<uint32_t>::max()) {
     return absl::UnimplementedError(absl::StrCat("node '", spec.name, "' (", spec.op, "): the result has ",
                                                  broadcast.elements,

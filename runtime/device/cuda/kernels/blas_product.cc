@@ -75,7 +75,7 @@ absl::Status MakeLayout(Layout& layout, cudaDataType_t type, int64_t rows, int64
 // axis is its own, the others are loops here.
 class LtProduct : public BlasProduct {
  public:
-  LtProduct(const cpu::MatrixProduct& product, bool add, cublasLtContext* blas)
+  LtProduct(const MatrixProduct& product, bool add, cublasLtContext* blas)
       : product_(product), add_(add), blas_(blas) {}
 
   absl::Status Prepare(const KernelSpec& spec) {
@@ -181,7 +181,7 @@ class LtProduct : public BlasProduct {
     return result;
   }
 
-  const cpu::MatrixProduct product_;
+  const MatrixProduct product_;
   const bool add_;
   cublasLtContext* const blas_;
   Descriptor descriptor_;
@@ -194,7 +194,7 @@ class LtProduct : public BlasProduct {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const BlasProduct>> BlasProduct::Create(const KernelSpec& spec,
-                                                                       const cpu::MatrixProduct& product,
+                                                                       const MatrixProduct& product,
                                                                        bool add, CudaContext& context) {
   ASSIGN_OR_RETURN(cublasLtContext* const blas, context.blas());
   auto made = std::make_shared<LtProduct>(product, add, blas);

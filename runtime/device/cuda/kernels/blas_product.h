@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "runtime/device/cpu/kernels/matrix_product.h"
 #include "runtime/device/cuda/cuda_context.h"
+#include "runtime/device/operands/matrix_product.h"
 
 namespace pipec::cuda {
 
@@ -17,7 +17,7 @@ class BlasProduct {
   // Of a simplified product that is not empty. `add`: Y += instead of Y =. Chooses the algorithms; Unimplemented if cuBLASLt
   // has none for these types.
   static absl::StatusOr<std::shared_ptr<const BlasProduct>> Create(const KernelSpec& spec,
-                                                                   const cpu::MatrixProduct& product,
+                                                                   const MatrixProduct& product,
                                                                    bool add, CudaContext& context);
   virtual ~BlasProduct() = default;
 

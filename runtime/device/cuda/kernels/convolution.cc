@@ -1,7 +1,7 @@
 // Conv and ConvTranspose (X, W, bias?) -> (Y) and their gradients by cuDNN: all six compute one of three operands from the two
 // others (dnn_convolution.h). cuDNN pads both ends alike and lets the shape of the places follow from that; where ONNX's windows
 // are others, the places are copied into the workspace, as a frame that the windows fill without padding.
-#include "runtime/device/cpu/kernels/convolution.h"
+#include "runtime/device/operands/convolution.h"
 
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kAlignment = 256;  // of cuDNN's workspace
 
 // Whether padding of `before` on both ends gives these windows.
-bool IsSymmetric(const cpu::WindowAxis& axis) {
+bool IsSymmetric(const WindowAxis& axis) {
   const int64_t reach = (axis.kernel - 1) * axis.dilation + 1, room = axis.in + 2 * axis.before - reach;
   return room >= 0 && room / axis.stride + 1 == axis.out;
 }
@@ -29,13 +29,13 @@ bool IsSymmetric(const cpu::WindowAxis& axis) {
 class Frame {
  public:
   explicit Frame(SlidingProduct& product) : dtype_(product.dtype) {
-    std::array<cpu::WindowAxis, 3>& axes = product.axes.axes;
+    std::array<WindowAxis, 3>& axes = product.axes.axes;
     needed_ = !std::all_of(axes.begin(), axes.end(), IsSymmetric);
     if (!needed_) return;
     enter_.batch = leave_.batch = product.batch;
     enter_.channels = leave_.channels = product.groups * product.place_channels;
     for (int i = 0; i < 3; ++i) {
-      cpu::WindowAxis& axis = axes[i];
+      WindowAxis& axis = axes[i];
       leave_.to[i] = enter_.from[i] = axis.in;
       leave_.shift[i] = axis.before;
       enter_.shift[i] = -axis.before;
@@ -71,7 +71,7 @@ struct Roles {
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeConvolution(const KernelSpec& spec, SlidingProduct product,
                                                         const Roles& roles, CudaContext& context) {
-  const cpu::Windows& axes = product.axes;
+  const Windows& axes = product.axes;
   const bool by_windows = roles.computed == Computed::kWindows;
   const int64_t batch = product.batch;
   const int64_t channels = product.groups * (by_windows ? product.window_channels : product.place_channels);
@@ -117,7 +117,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeConvolution(const KernelSpec& spec, 
                     });
 }
 
-SlidingProduct ProductOf(const cpu::Convolution& c, DType dtype, bool transposed) {
+SlidingProduct ProductOf(const Convolution& c, DType dtype, bool transposed) {
   return {c.windows,
           c.batch,
           c.groups,
@@ -131,8 +131,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareForward(const KernelSpec& spec, C
   RETURN_IF_ERROR(CheckOperands(spec, {2, 3}));
   const TensorType &x = spec.inputs[0].type, &w = spec.inputs[1].type, &y = spec.outputs[0].type;
   RETURN_IF_ERROR(CheckInputType(spec, 1, x.dtype));
-  ASSIGN_OR_RETURN(const cpu::Convolution c,
-                   cpu::ReadConvolution(spec, x.shape, w.shape, y.shape, kTransposed));
+  ASSIGN_OR_RETURN(const Convolution c,
+                   ReadConvolution(spec, x.shape, w.shape, y.shape, kTransposed));
   RETURN_IF_ERROR(CheckInputElements(spec, 2, x.dtype, c.groups * c.y_channels));
   RETURN_IF_ERROR(CheckOutput(spec, 0, {x.dtype, y.shape}));
   Roles roles = kTransposed ? Roles{Computed::kPlaces, -1, 1, 0} : Roles{Computed::kWindows, 0, 1, -1};
@@ -149,8 +149,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGradient(const KernelSpec& spec, 
   const std::vector<int64_t> dims = spec.attributes.Ints("shape");
   const Shape result(dims.begin(), dims.end());
   RETURN_IF_ERROR(CheckOutput(spec, 0, {dy.dtype, result}));
-  ASSIGN_OR_RETURN(const cpu::Convolution c,
-                   cpu::ReadConvolution(spec, kWeights ? other.shape : result,
+  ASSIGN_OR_RETURN(const Convolution c,
+                   ReadConvolution(spec, kWeights ? other.shape : result,
                                         kWeights ? result : other.shape, dy.shape, kTransposed));
   Roles roles;
   if (kWeights) {

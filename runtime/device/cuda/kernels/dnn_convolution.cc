@@ -139,7 +139,7 @@ class CudnnConvolution : public DnnConvolution {
     std::vector<int64_t> taps = {out[1], product_.place_channels};
     std::vector<int> padding, strides, dilations;
     for (int i = 3 - rank; i < 3; ++i) {
-      const cpu::WindowAxis& axis = product_.axes.axes[i];
+      const WindowAxis& axis = product_.axes.axes[i];
       in.push_back(axis.in), out.push_back(axis.out), taps.push_back(axis.kernel);
       padding.push_back(static_cast<int>(axis.before));
       strides.push_back(static_cast<int>(axis.stride));

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "runtime/device/cpu/kernels/window.h"
+#include "runtime/device/operands/window.h"
 #include "runtime/device/cuda/cuda_context.h"
 
 namespace pipec::cuda {
@@ -16,7 +16,7 @@ namespace pipec::cuda {
 //   places (batch, groups * place_channels, in), windows (batch, groups * window_channels, out),
 //   weights (groups * window_channels, place_channels, taps).
 struct SlidingProduct {
-  cpu::Windows axes;
+  Windows axes;
   int64_t batch = 1, groups = 1, place_channels = 1, window_channels = 1;
   DType dtype = DType::kFloat32;
 };

@@ -1,4 +1,4 @@
-// Class labels against the rows of logits on the GPU: what cpu::LabelledRows is on the CPU.
+// Class labels against the rows of logits on the GPU: what LabelledRows is on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/labels.h"
 #include "runtime/device/cuda/kernels/elements.cuh"
 #include "runtime/device/cuda/kernels/make_kernel.h"
+#include "runtime/device/operands/labels.h"
 #include "runtime/device/scalars.h"
 
 namespace pipec::cuda {
@@ -22,8 +22,8 @@ struct Labels {
 
   static absl::StatusOr<Labels> Of(const KernelSpec& spec, const TensorType& logits, const TensorType& labels,
                                    CudaContext& context) {
-    ASSIGN_OR_RETURN(const cpu::LabelledRows rows, cpu::LabelledRows::Of(spec, logits.shape, labels, -1));
-    ASSIGN_OR_RETURN(const cpu::Samples samples, cpu::Samples::Of(spec, labels.shape));
+    ASSIGN_OR_RETURN(const LabelledRows rows, LabelledRows::Of(spec, logits.shape, labels, -1));
+    ASSIGN_OR_RETURN(const Samples samples, Samples::Of(spec, labels.shape));
     Labels made{};
     made.rows = rows.rows();
     made.classes = rows.classes();

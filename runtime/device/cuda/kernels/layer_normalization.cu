@@ -3,11 +3,11 @@
 #include <cmath>
 
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/axis.h"
 #include "runtime/device/cuda/kernels/elements.cuh"
 #include "runtime/device/cuda/kernels/make_kernel.h"
 #include "runtime/device/cuda/kernels/register.h"
 #include "runtime/device/cuda/launch.h"
+#include "runtime/device/operands/axis.h"
 
 namespace pipec::cuda {
 namespace {
@@ -116,7 +116,7 @@ dim3 RowBlocks(int64_t rows) { return dim3(static_cast<unsigned>(std::min<int64_
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareForward(const KernelSpec& spec, CudaContext&) {
   RETURN_IF_ERROR(CheckOperands(spec, {2, 3, 1, 3}));
   const TensorType& type = spec.inputs[0].type;
-  ASSIGN_OR_RETURN(const cpu::AxisView view, cpu::ViewFrom(type.shape, spec.attributes.Int("axis", -1)));
+  ASSIGN_OR_RETURN(const AxisView view, ViewFrom(type.shape, spec.attributes.Int("axis", -1)));
   for (int k = 1; k < 3; ++k) RETURN_IF_ERROR(CheckInputElements(spec, k, type.dtype, view.length));
   RETURN_IF_ERROR(CheckOutput(spec, 0, type));
   const bool has_bias = Has(spec, 2), has_mean = HasOutput(spec, 1), has_inverse = HasOutput(spec, 2);
@@ -145,7 +145,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareForward(const KernelSpec& spec, C
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareInputGrad(const KernelSpec& spec, CudaContext&) {
   RETURN_IF_ERROR(CheckOperands(spec, {5, 5}));
   const TensorType& type = spec.inputs[0].type;
-  ASSIGN_OR_RETURN(const cpu::AxisView view, cpu::ViewFrom(type.shape, spec.attributes.Int("axis", -1)));
+  ASSIGN_OR_RETURN(const AxisView view, ViewFrom(type.shape, spec.attributes.Int("axis", -1)));
   RETURN_IF_ERROR(CheckInput(spec, 1, type));
   RETURN_IF_ERROR(CheckInputElements(spec, 2, type.dtype, view.length));
   const DType statistics = spec.inputs[3].type.dtype;
@@ -173,7 +173,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareInputGrad(const KernelSpec& spec,
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareWeightGrad(const KernelSpec& spec, CudaContext&) {
   RETURN_IF_ERROR(CheckOperands(spec, {4, 4, 1, 2}));
   const TensorType& type = spec.inputs[0].type;
-  ASSIGN_OR_RETURN(const cpu::AxisView view, cpu::ViewFrom(type.shape, spec.attributes.Int("axis", -1)));
+  ASSIGN_OR_RETURN(const AxisView view, ViewFrom(type.shape, spec.attributes.Int("axis", -1)));
   RETURN_IF_ERROR(CheckInput(spec, 1, type));
   const DType statistics = spec.inputs[2].type.dtype;
   for (int k = 2; k < 4; ++k) RETURN_IF_ERROR(CheckInputElements(spec, k, statistics, view.outer));

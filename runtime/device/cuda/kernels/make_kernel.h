@@ -10,28 +10,16 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "runtime/device/cpu/kernels/check.h"
-#include "runtime/device/cpu/kernels/make_kernel.h"
+#include "absl/strings/string_view.h"
 #include "runtime/device/cuda/cuda_stream.h"
 #include "runtime/device/cuda/kernel_registry.h"
 #include "runtime/device/device.h"
+#include "runtime/device/operands/check.h"
 
 namespace pipec::cuda {
 
-// What both devices ask of an instruction, in the same words.
-using cpu::CheckInput;
-using cpu::CheckInputElements;
-using cpu::CheckInputType;
-using cpu::CheckOperands;
-using cpu::CheckOutput;
-using cpu::CheckOutputElements;
-using cpu::Has;
-using cpu::HasOutput;
-using cpu::Input;
-using cpu::Invalid;
-using cpu::kPipecDomain;
-using cpu::NoKernelFor;
-using cpu::Output;
+// The domain of pipec's helper ops (compiler/ops/README.md).
+inline constexpr absl::string_view kPipecDomain = "ai.pipec";
 
 // run: absl::Status(cudaStream_t, const KernelArguments&).
 template <typename Run>

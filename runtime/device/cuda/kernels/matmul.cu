@@ -3,12 +3,12 @@
 // float32 is multiplied as such, not in fewer bits.
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/matrix_product.h"
 #include "runtime/device/cuda/kernels/blas_product.h"
 #include "runtime/device/cuda/kernels/elements.cuh"
 #include "runtime/device/cuda/kernels/make_kernel.h"
 #include "runtime/device/cuda/kernels/register.h"
 #include "runtime/device/cuda/launch.h"
+#include "runtime/device/operands/matrix_product.h"
 
 namespace pipec::cuda {
 namespace {
@@ -19,9 +19,9 @@ __global__ void __launch_bounds__(kThreads) Zero(T* y, int64_t n) {
 }
 
 // Y = A B, or Y += A B.
-absl::StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, cpu::MatrixProduct product,
+absl::StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, MatrixProduct product,
                                                     bool add, CudaContext& context) {
-  product = cpu::Simplify(product);
+  product = Simplify(product);
   const int64_t results = product.batches() * product.m * product.n;
   if (results == 0 || (product.k == 0 && add)) {
     return MakeKernel(0, [](cudaStream_t, const KernelArguments&) { return absl::OkStatus(); });
@@ -45,15 +45,15 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, cpu:
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareMatMul(const KernelSpec& spec, CudaContext& context) {
   RETURN_IF_ERROR(CheckOperands(spec, {2, 2}));
-  ASSIGN_OR_RETURN(const cpu::MatrixProduct product, cpu::ProductOf(spec, false, false));
-  const Shape shape = cpu::ResultShape(spec.inputs[0].type, spec.inputs[1].type, product);
+  ASSIGN_OR_RETURN(const MatrixProduct product, ProductOf(spec, false, false));
+  const Shape shape = ResultShape(spec.inputs[0].type, spec.inputs[1].type, product);
   RETURN_IF_ERROR(CheckOutput(spec, 0, {product.dtype, shape}));
   return MakeProduct(spec, product, false, context);
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareFusedMatMul(const KernelSpec& spec, CudaContext& context) {
   RETURN_IF_ERROR(CheckOperands(spec, {2, 2}));
-  ASSIGN_OR_RETURN(cpu::MatrixProduct product, cpu::ProductOf(spec, spec.attributes.Int("trans_a") != 0,
+  ASSIGN_OR_RETURN(MatrixProduct product, ProductOf(spec, spec.attributes.Int("trans_a") != 0,
                                                               spec.attributes.Int("trans_b") != 0));
   product.alpha = spec.attributes.Float("alpha", 1);
   product.result = static_cast<DType>(spec.attributes.Int("to", static_cast<int64_t>(product.dtype)));
@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareFusedMatMul(const KernelSpec& spe
   if (product.result != product.dtype && (product.result != DType::kFloat32 || !small)) {
     return NoKernelFor(spec, product.result);
   }
-  const Shape shape = cpu::ResultShape(spec.inputs[0].type, spec.inputs[1].type, product);
+  const Shape shape = ResultShape(spec.inputs[0].type, spec.inputs[1].type, product);
   RETURN_IF_ERROR(CheckOutput(spec, 0, {product.result, shape}));
   return MakeProduct(spec, product, false, context);
 }
@@ -98,7 +98,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGemm(const KernelSpec& spec, Cuda
     return Invalid(spec, absl::StrCat("operands are ", ToString(spec.inputs[0].type), " and ",
                                       ToString(spec.inputs[1].type), ", wanted matrices"));
   }
-  ASSIGN_OR_RETURN(cpu::MatrixProduct product, cpu::ProductOf(spec, spec.attributes.Int("transA") != 0,
+  ASSIGN_OR_RETURN(MatrixProduct product, ProductOf(spec, spec.attributes.Int("transA") != 0,
                                                               spec.attributes.Int("transB") != 0));
   product.alpha = spec.attributes.Float("alpha", 1);
   const int64_t rows = product.m, columns = product.n;

@@ -2,11 +2,11 @@
 // shape alone. Threads add in the type they compute in, what they give is added in float64.
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/reduce_plan.h"
 #include "runtime/device/cuda/kernels/elements.cuh"
 #include "runtime/device/cuda/kernels/make_kernel.h"
 #include "runtime/device/cuda/kernels/register.h"
 #include "runtime/device/cuda/launch.h"
+#include "runtime/device/operands/reduce_plan.h"
 
 namespace pipec::cuda {
 namespace {
@@ -31,11 +31,11 @@ struct SumSquare {
 
 struct Axes {
   int rank;
-  int64_t sizes[cpu::kMaxRank], strides[cpu::kMaxRank];  // of the operand, outermost first
+  int64_t sizes[kMaxRank], strides[kMaxRank];  // of the operand, outermost first
   int64_t elements;
 };
 
-Axes AxesOf(const std::array<cpu::ReduceAxis, cpu::kMaxRank>& from, int rank, int64_t elements) {
+Axes AxesOf(const std::array<ReduceAxis, kMaxRank>& from, int rank, int64_t elements) {
   Axes axes{.rank = rank, .elements = elements};
   for (int i = 0; i < rank; ++i) axes.sizes[i] = from[i].size, axes.strides[i] = from[i].stride;
   return axes;
@@ -102,20 +102,20 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec, CudaCont
   RETURN_IF_ERROR(CheckOperands(spec, {1, 2}));
   const DType dtype = spec.inputs[0].type.dtype;
   RETURN_IF_ERROR(CheckOutput(spec, 0, {dtype, spec.outputs[0].type.shape}));
-  cpu::Ints axes;
+  Ints axes;
   if (Has(spec, 1)) {
     const TensorType& type = spec.inputs[1].type;
-    if (!cpu::IsSmallInts(type)) {
+    if (!IsSmallInts(type)) {
       return Invalid(spec, absl::StrCat("input 1 is ", ToString(type), ", wanted a list of axes"));
     }
     if (spec.inputs[1].constant == nullptr) {
       return absl::UnimplementedError(absl::StrCat("node '", spec.name, "' (", spec.op,
                                                    "): the CUDA device needs axes that are known at load"));
     }
-    axes = cpu::ReadInts(type, spec.inputs[1].constant);
+    axes = ReadInts(type, spec.inputs[1].constant);
   }
-  const absl::StatusOr<cpu::ReducePlan> plan =
-      cpu::MakeReducePlan(spec.inputs[0].type.shape, axes, spec.attributes.Int("keepdims", 1) != 0,
+  const absl::StatusOr<ReducePlan> plan =
+      MakeReducePlan(spec.inputs[0].type.shape, axes, spec.attributes.Int("keepdims", 1) != 0,
                           spec.attributes.Int("noop_with_empty_axes", 0) != 0, spec.outputs[0].type.shape);
   if (!plan.ok()) return Invalid(spec, plan.status().message());
   const Axes kept = AxesOf(plan->kept, plan->kept_rank, plan->kept_elements);

@@ -3,11 +3,11 @@
 #include <cmath>
 
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/axis.h"
 #include "runtime/device/cuda/kernels/elements.cuh"
 #include "runtime/device/cuda/kernels/make_kernel.h"
 #include "runtime/device/cuda/kernels/register.h"
 #include "runtime/device/cuda/launch.h"
+#include "runtime/device/operands/axis.h"
 
 namespace pipec::cuda {
 namespace {
@@ -69,7 +69,7 @@ absl::StatusOr<Rows> RowsOf(const KernelSpec& spec, int inputs) {
   RETURN_IF_ERROR(CheckInput(spec, 1, type));
   RETURN_IF_ERROR(CheckOutput(spec, 0, type));
   if (type.shape.empty()) return Rows{1, 1, 1};
-  ASSIGN_OR_RETURN(const cpu::AxisView view, cpu::ViewAlong(type.shape, spec.attributes.Int("axis", -1)));
+  ASSIGN_OR_RETURN(const AxisView view, ViewAlong(type.shape, spec.attributes.Int("axis", -1)));
   return Rows{view.outer * view.inner, view.length, view.inner};
 }
 

@@ -5,11 +5,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/device/cpu/kernels/axis.h"
-#include "runtime/device/cpu/kernels/samples.h"
 #include "runtime/device/device.h"
+#include "runtime/device/operands/axis.h"
+#include "runtime/device/operands/samples.h"
 
-namespace pipec::cpu {
+namespace pipec {
 
 // Labels int32 or int64, of the shape of the logits without the axis of the classes; row r of view.outer *
 // view.inner has label r, and its class c lies at At(r) + c * view.inner.
@@ -42,4 +42,4 @@ class LabelledRows {
   bool is_int64_ = false, has_ignore_index_ = false;
 };
 
-}  // namespace pipec::cpu
+}  // namespace pipec

@@ -11,7 +11,7 @@
 #include "runtime/base/tensor_type.h"
 #include "runtime/device/device.h"
 
-namespace pipec::cpu {
+namespace pipec {
 
 inline constexpr int kMaxRank = 8;
 
@@ -46,7 +46,26 @@ Ints ReadInts(const TensorType& type, const void* data);
 // Whether `type` is at most 16 elements of int32 or int64, of rank 0 or 1.
 bool IsSmallInts(const TensorType& type);
 
-// Whether operand k is there at all.
+// Whether operand k, result k is there at all.
 bool Has(const KernelSpec& spec, int k);
+bool HasOutput(const KernelSpec& spec, int k);
 
-}  // namespace pipec::cpu
+// InvalidArgument unless operand k is absent or has exactly this type.
+absl::Status CheckInput(const KernelSpec& spec, int k, const TensorType& wanted);
+// The same for a type of any shape with so many elements.
+absl::Status CheckInputElements(const KernelSpec& spec, int k, DType dtype, int64_t elements);
+absl::Status CheckOutputElements(const KernelSpec& spec, int k, DType dtype, int64_t elements);
+// InvalidArgument unless operand k holds indices: int32 or int64.
+absl::Status CheckIndexType(const KernelSpec& spec, int k);
+
+// Operand k as elements of type T; null where it is absent.
+template <typename T>
+const T* Input(const KernelArguments& arguments, int k) {
+  return static_cast<const T*>(arguments.inputs[k]);
+}
+template <typename T>
+T* Output(const KernelArguments& arguments, int k) {
+  return static_cast<T*>(arguments.outputs[k]);
+}
+
+}  // namespace pipec

@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "runtime/device/device.h"
 
-namespace pipec::cpu {
+namespace pipec {
 
 // Along the batch axis samples lie one after the other, each with shape[axis] / count entries; `inner`
 // elements of one sample lie together in memory.
@@ -34,4 +34,4 @@ struct Samples {
   bool valid_first() const { return outer == 1; }
 };
 
-}  // namespace pipec::cpu
+}  // namespace pipec

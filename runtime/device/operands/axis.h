@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
-namespace pipec::cpu {
+namespace pipec {
 
 struct AxisView {
   int64_t outer = 1, length = 1, inner = 1;
@@ -18,4 +18,4 @@ absl::StatusOr<AxisView> ViewAlong(absl::Span<const int64_t> shape, int64_t axis
 // The same with all axes from `axis` on as one: inner is 1.
 absl::StatusOr<AxisView> ViewFrom(absl::Span<const int64_t> shape, int64_t axis);
 
-}  // namespace pipec::cpu
+}  // namespace pipec

@@ -1,4 +1,4 @@
-#include "runtime/device/cpu/kernels/window.h"
+#include "runtime/device/operands/window.h"
 
 #include <string>
 #include <vector>
@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_type.h"
-#include "runtime/device/cpu/kernels/check.h"
+#include "runtime/device/operands/check.h"
 
-namespace pipec::cpu {
+namespace pipec {
 namespace {
 
 constexpr int64_t kMost = int64_t{1} << 31;  // products of two such numbers do not overflow
@@ -144,4 +144,4 @@ absl::StatusOr<Windows> ReadTransposedWindows(const KernelSpec &spec, absl::Span
   return windows;
 }
 
-}  // namespace pipec::cpu
+}  // namespace pipec

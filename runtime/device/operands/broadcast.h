@@ -11,9 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/base/tensor_type.h"
-#include "runtime/device/cpu/kernels/check.h"
+#include "runtime/device/operands/check.h"
 
-namespace pipec::cpu {
+namespace pipec {
 
 // NumPy's broadcast of the shapes; InvalidArgument if two dimensions disagree.
 absl::StatusOr<Shape> BroadcastShape(absl::Span<const Shape> shapes);
@@ -85,4 +85,4 @@ Broadcast<kInputs> Broadcast<kInputs>::Make(const std::array<Shape, kInputs>& in
   return b;
 }
 
-}  // namespace pipec::cpu
+}  // namespace pipec

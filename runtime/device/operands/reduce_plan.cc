@@ -1,8 +1,8 @@
-#include "runtime/device/cpu/kernels/reduce_plan.h"
+#include "runtime/device/operands/reduce_plan.h"
 
 #include "absl/strings/str_cat.h"
 
-namespace pipec::cpu {
+namespace pipec {
 
 absl::StatusOr<ReducePlan> MakeReducePlan(const Shape& operand, absl::Span<const int64_t> axes,
                                           bool keep_dims, bool noop, const Shape& result) {
@@ -42,4 +42,4 @@ absl::StatusOr<ReducePlan> MakeReducePlan(const Shape& operand, absl::Span<const
   return plan;
 }
 
-}  // namespace pipec::cpu
+}  // namespace pipec

@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "runtime/device/device.h"
 
-namespace pipec::cpu {
+namespace pipec {
 
 struct WindowAxis {
   int64_t in = 1, out = 1;  // places of the axis, windows
@@ -62,4 +62,4 @@ absl::StatusOr<Windows> ReadTransposedWindows(const KernelSpec &spec, absl::Span
                                               absl::Span<const int64_t> out,
                                               absl::Span<const int64_t> kernel);
 
-}  // namespace pipec::cpu
+}  // namespace pipec

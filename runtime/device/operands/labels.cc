@@ -1,10 +1,10 @@
-#include "runtime/device/cpu/kernels/labels.h"
+#include "runtime/device/operands/labels.h"
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/check.h"
+#include "runtime/device/operands/check.h"
 
-namespace pipec::cpu {
+namespace pipec {
 
 absl::StatusOr<LabelledRows> LabelledRows::Of(const KernelSpec& spec, absl::Span<const int64_t> shape,
                                               const TensorType& labels, int64_t axis) {
@@ -37,4 +37,4 @@ absl::Status LabelledRows::Check(const void* labels, const StepScalars& scalars)
   return absl::OkStatus();
 }
 
-}  // namespace pipec::cpu
+}  // namespace pipec

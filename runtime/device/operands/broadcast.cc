@@ -1,8 +1,8 @@
-#include "runtime/device/cpu/kernels/broadcast.h"
+#include "runtime/device/operands/broadcast.h"
 
 #include "absl/strings/str_cat.h"
 
-namespace pipec::cpu {
+namespace pipec {
 
 absl::StatusOr<Shape> BroadcastShape(absl::Span<const Shape> shapes) {
   Shape result;
@@ -21,4 +21,4 @@ absl::StatusOr<Shape> BroadcastShape(absl::Span<const Shape> shapes) {
   return result;
 }
 
-}  // namespace pipec::cpu
+}  // namespace pipec

@@ -1,10 +1,10 @@
-#include "runtime/device/cpu/kernels/axis.h"
+#include "runtime/device/operands/axis.h"
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_type.h"
 
-namespace pipec::cpu {
+namespace pipec {
 
 absl::StatusOr<AxisView> ViewAlong(absl::Span<const int64_t> shape, int64_t axis) {
   const int64_t rank = shape.size();
@@ -20,4 +20,4 @@ absl::StatusOr<AxisView> ViewFrom(absl::Span<const int64_t> shape, int64_t axis)
   return AxisView{view.outer, view.length * view.inner, 1};
 }
 
-}  // namespace pipec::cpu
+}  // namespace pipec

@@ -1,11 +1,11 @@
-#include "runtime/device/cpu/kernels/check.h"
+#include "runtime/device/operands/check.h"
 
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 
-namespace pipec::cpu {
+namespace pipec {
 namespace {
 
 absl::Status CheckCount(const KernelSpec& spec, const std::vector<KernelOperand>& operands,
@@ -22,14 +22,21 @@ absl::Status CheckCount(const KernelSpec& spec, const std::vector<KernelOperand>
     }
     if (operand.type.shape.size() > kMaxRank) {
       return absl::UnimplementedError(absl::StrCat("node '", spec.name, "' (", spec.op, "): ", what, " ", k,
-                                                   " has rank ", operand.type.shape.size(),
-                                                   ", the cpu device takes at most ", kMaxRank));
+                                                   " has rank ", operand.type.shape.size(), ", at most ",
+                                                   kMaxRank, " is taken"));
     }
     for (int64_t dim : operand.type.shape) {
       if (dim < 0) return Invalid(spec, absl::StrCat(what, " ", k, " has a negative dimension ", dim));
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckElements(const KernelSpec& spec, absl::string_view what, int k, const TensorType& got,
+                           DType dtype, int64_t elements) {
+  if (got.dtype == dtype && got.elements() == elements) return absl::OkStatus();
+  return Invalid(spec, absl::StrCat(what, " ", k, " is ", ToString(got), ", wanted ", elements,
+                                    " elements of ", Name(dtype)));
 }
 
 }  // namespace
@@ -57,7 +64,7 @@ absl::Status Invalid(const KernelSpec& spec, absl::string_view what) {
 
 absl::Status NoKernelFor(const KernelSpec& spec, DType dtype) {
   return absl::UnimplementedError(absl::StrCat("node '", spec.name, "' (", spec.op,
-                                               "): the cpu device has no kernel for ", Name(dtype),
+                                               "): this device has no kernel for ", Name(dtype),
                                                "; cast to a type it has, such as float32 or int64"));
 }
 
@@ -87,4 +94,30 @@ bool Has(const KernelSpec& spec, int k) {
   return k < static_cast<int>(spec.inputs.size()) && spec.inputs[k].present;
 }
 
-}  // namespace pipec::cpu
+bool HasOutput(const KernelSpec& spec, int k) {
+  return k < static_cast<int>(spec.outputs.size()) && spec.outputs[k].present;
+}
+
+absl::Status CheckInput(const KernelSpec& spec, int k, const TensorType& wanted) {
+  if (!Has(spec, k) || spec.inputs[k].type == wanted) return absl::OkStatus();
+  return Invalid(
+      spec, absl::StrCat("input ", k, " is ", ToString(spec.inputs[k].type), ", wanted ", ToString(wanted)));
+}
+
+absl::Status CheckInputElements(const KernelSpec& spec, int k, DType dtype, int64_t elements) {
+  if (!Has(spec, k)) return absl::OkStatus();
+  return CheckElements(spec, "input", k, spec.inputs[k].type, dtype, elements);
+}
+
+absl::Status CheckOutputElements(const KernelSpec& spec, int k, DType dtype, int64_t elements) {
+  if (!HasOutput(spec, k)) return absl::OkStatus();
+  return CheckElements(spec, "output", k, spec.outputs[k].type, dtype, elements);
+}
+
+absl::Status CheckIndexType(const KernelSpec& spec, int k) {
+  const DType dtype = spec.inputs[k].type.dtype;
+  if (dtype == DType::kInt64 || dtype == DType::kInt32) return absl::OkStatus();
+  return Invalid(spec, absl::StrCat("indices are ", Name(dtype), ", wanted int64 or int32"));
+}
+
+}  // namespace pipec

@@ -7,9 +7,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/base/tensor_type.h"
-#include "runtime/device/cpu/kernels/check.h"
+#include "runtime/device/operands/check.h"
 
-namespace pipec::cpu {
+namespace pipec {
 
 struct ReduceAxis {
   int64_t size, stride;  // of the operand, in elements
@@ -38,4 +38,4 @@ inline int64_t OffsetOf(const ReduceAxis* axes, int rank, int64_t index) {
   return rank == 0 ? 0 : offset + index * axes[0].stride;
 }
 
-}  // namespace pipec::cpu
+}  // namespace pipec

@@ -1,11 +1,11 @@
-#include "runtime/device/cpu/kernels/samples.h"
+#include "runtime/device/operands/samples.h"
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/kernels/axis.h"
-#include "runtime/device/cpu/kernels/check.h"
+#include "runtime/device/operands/axis.h"
+#include "runtime/device/operands/check.h"
 
-namespace pipec::cpu {
+namespace pipec {
 
 absl::StatusOr<Samples> Samples::Of(const KernelSpec& spec, absl::Span<const int64_t> shape) {
   const int64_t axis = spec.attributes.Int("batch_axis", 0);
@@ -21,4 +21,4 @@ absl::StatusOr<Samples> Samples::Of(const KernelSpec& spec, absl::Span<const int
   return Samples{true, view.outer, count, view.length / count * view.inner};
 }
 
-}  // namespace pipec::cpu
+}  // namespace pipec
