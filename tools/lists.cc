@@ -64,6 +64,9 @@ struct RunDevice {
 };
 constexpr RunDevice kRunDevices[] = {
     {"cpu", "oneDNN and vectorised loops"},
+#if PIPEC_CUDA
+    {"cuda", "GPUs of this host, several ranks on one if asked"},
+#endif
     {"null", "no arithmetic"},
     {"replay", "no arithmetic, but kernels and messages take their modelled time"},
 };
@@ -156,7 +159,8 @@ std::string ListDevices(bool json) {
     object["piperun"].push_back({{"name", name}, {"what", what}});
   }
   const auto found = [](bool is_there) { return is_there ? "found" : "missing"; };
-  absl::StrAppend(&text, "not in this version: device cuda, transports nccl and mpi\n  CUDA toolkit ",
+  absl::StrAppend(&text, PIPEC_CUDA ? "not in this version: transports nccl and mpi\n  CUDA toolkit "
+                                     : "not in this build: device cuda, transports nccl and mpi\n  CUDA toolkit ",
                   found(PIPEC_CUDA_FOUND), ", NCCL ", found(PIPEC_NCCL_FOUND), ", MPI ",
                   found(PIPEC_MPI_FOUND), "\n");
   return json ? Dumped(object) : text;

@@ -9,16 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
-#include "runtime/device/cpu/cpu_device.h"
-#if PIPEC_CUDA
-#include "runtime/device/cuda/cuda_device.h"
-#endif
 #include "runtime/base/format_size.h"
-#include "runtime/device/null/null_device.h"
-#include "runtime/device/replay/replay_device.h"
 #include "runtime/plan/check.h"
 #include "runtime/plan/load.h"
 #include "runtime/transport/local/local_transport.h"
+#include "tools/run_devices.h"
 #include "tools/run_flags.h"
 #include "tools/run_progress.h"
 
@@ -118,15 +113,6 @@ std::function<absl::Duration(const MessageTag&)> WireTimes(const Manifest& manif
   };
 }
 
-std::unique_ptr<Device> MakeRunDevice(const RunFlags& flags, int threads) {
-  if (flags.device == "null") return MakeNullDevice();
-  if (flags.device == "replay") return MakeReplayDevice();
-#if PIPEC_CUDA
-  if (flags.device == "cuda") return MakeCudaDevice(0);
-#endif
-  return MakeCpuDevice(threads);
-}
-
 absl::StatusOr<RunResult> Execute(RunFlags& flags) {
   absl::StatusOr<Manifest> manifest = LoadManifest(flags.plan);
   if (!manifest.ok()) return manifest.status();
@@ -137,10 +123,6 @@ absl::StatusOr<RunResult> Execute(RunFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat(flag, ": device ", flags.device, " computes nothing that could be kept"));
   }
-  if (flags.device == "cuda" && manifest->ranks > 1) {
-    return absl::InvalidArgumentError(absl::StrCat("--device=cuda runs plans of one rank, this one has ",
-                                                   manifest->ranks, ": compile with --stages=1"));
-  }
   LocalOptions local;
   if (flags.device == "replay") local.wire_time = WireTimes(*manifest);
   LocalHub hub(manifest->ranks, local);
@@ -149,10 +131,12 @@ absl::StatusOr<RunResult> Execute(RunFlags& flags) {
                                manifest->ranks, manifest->ranks == 1 ? " rank, " : " ranks, ",
                                manifest->microbatches, " microbatches of ", manifest->microbatch_size, ", ",
                                threads, threads == 1 ? " thread" : " threads", " a rank (--threads)"));
+  absl::StatusOr<MakeDevice> make_device = MakeRunDevices(flags, manifest->ranks, threads, progress);
+  if (!make_device.ok()) return make_device.status();
   flags.options.stop = &stop_requested;
   flags.options.threads = threads;
   return RunPlan(
-      flags.plan, flags.options, [&](int) { return MakeRunDevice(flags, threads); },
+      flags.plan, flags.options, *make_device,
       [&](int rank, Device& device) { return hub.Connect(rank, device); }, progress);
 }
 

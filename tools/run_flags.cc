@@ -148,6 +148,9 @@ void AddRunFlags(FlagTable& table, RunFlags& flags) {
              }});
   table.OnOff("check-finite", &options.executor.check_finite,
               "look for NaN and infinity after every instruction");
+#if PIPEC_CUDA
+  table.OnOff("no-graph", &flags.no_graph, "device cuda: enqueue every step piece by piece, not as a graph");
+#endif
   table.OnOff("verify", &flags.verify, "check the plan and stop");
   table.Add({.name = "seed",
              .value = "N",

@@ -15,6 +15,7 @@ struct RunFlags {
   std::string transport = "local";
   int threads = 0;  // per rank; 0: cores / ranks
   bool verify = false;
+  bool no_graph = false;  // device cuda
   bool json = false;
 };
 

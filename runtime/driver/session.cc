@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/device/lagging_device.h"
 #include "runtime/plan/load.h"
 #include "runtime/plan/verify.h"
 
@@ -40,7 +41,10 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& direct
   }
   Session* s = session.get();
   session->group_ = std::make_unique<RankGroup>(
-      ranks, [s](int rank, const absl::Status& status) { s->transports_[rank]->Abort(status); });
+      ranks, [s](int rank, const absl::Status& status) {
+        s->transports_[rank]->Abort(status);
+        if (auto* device = dynamic_cast<LaggingDevice*>(s->devices_[rank].get())) device->Abort(status);
+      });
   std::vector<plan::RankPlan> rank_plans(ranks);
   RETURN_IF_ERROR(session->group_->RunAll([&](int rank) -> absl::Status {
     ASSIGN_OR_RETURN(rank_plans[rank], LoadRankPlan(directory, s->manifest_, rank));

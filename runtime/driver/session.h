@@ -35,11 +35,13 @@ class Session {
   absl::StatusOr<StepResult> Run(StepKind kind, const DataSource& data, absl::Span<const int64_t> samples,
                                  absl::Span<const StepScalars> scalars);
 
-  // Training with a plan that is asynchronous or validates late, from an empty pipeline to an empty one: Executor::RunRounds of every rank, with
-  // a source each.
+  // Training where steps overlap, from an empty pipeline to an empty one: Executor::RunRounds of every rank, with a source
+  // each.
   absl::Status RunRounds(int64_t begin, absl::Span<StepSource* const> sources);
   bool asynchronous() const { return executors_[0]->rank_plan().asynchronous(); }
-  bool validates_late() const { return executors_[0]->rank_plan().validates_late(); }
+  // Executor's.
+  bool may_begin_again() const { return executors_[0]->may_begin_again(); }
+  bool is_behind() const { return executors_[0]->is_behind(); }
   // Memory for the inputs of one more step of a rank.
   std::unique_ptr<Feed> NewFeed(int rank) const;
 

@@ -41,8 +41,9 @@ class Trainer {
     ASSIGN_OR_RETURN(MetricsFile metrics, MetricsFile::Open(options_.metrics));
     RETURN_IF_ERROR(EvaluateNow(0));
     // A look at every instruction, or its time, wants steps that are apart.
-    const bool apart = options_.executor.check_finite || !options_.profile.empty();
-    if (session_.asynchronous() || (session_.validates_late() && !apart)) return RunRounds(metrics);
+    const bool apart = options_.executor.check_finite || !options_.profile.empty() ||
+                       (session_.is_behind() && !options_.trace.empty());
+    if (session_.asynchronous() || (session_.may_begin_again() && !apart)) return RunRounds(metrics);
     for (int64_t step = 0; step < settings_.steps; ++step) {
       if (options_.stop != nullptr && *options_.stop) return Interrupted(step);
       ASSIGN_OR_RETURN(const StepReport report, Step(step));

@@ -50,6 +50,7 @@ class RankSource : public StepSource {
         scaler_(state.scaler),
         ended_(state.step),
         scaled_(session.manifest().precision == "fp16"),
+        may_begin_again_(session.may_begin_again()),
         samples_(session.manifest().batch()),
         slots_(session.executor(rank).steps_at_once()) {
     for (Slot& slot : slots_) slot.feed = session.NewFeed(rank);
@@ -65,7 +66,7 @@ class RankSource : public StepSource {
     if (!status.ok())
       return absl::Status(status.code(), absl::StrCat("rank ", rank_plan_.rank(), ": ", status.message()));
     LossScaler scaler = scaler_;
-    if (rank_plan_.validates_late() && ended_ < step) scaler.Update(/*overflow=*/false);
+    if (may_begin_again_ && ended_ < step) scaler.Update(/*overflow=*/false);
     slot.scalars.Set(*job_.settings, session_.manifest(), step, scaled_ ? &scaler : nullptr,
                      rank_plan_.lr_by_delay() ? static_cast<int>(rank_plan_.weight_delay()) : 0);
     *scalars = slot.scalars.microbatches;
@@ -100,7 +101,7 @@ class RankSource : public StepSource {
     }
     const bool checked = job_.options->executor.check_finite && result.first.found;
     const bool bad = result.stopped ? !scaled_ || scaler_.exhausted() : checked && result.first.origin;
-    if (bad && !rank_plan_.validates_late()) return NotFinite(report, result);
+    if (bad && !may_begin_again_) return NotFinite(report, result);
     if (bad) {
       stopped_ = {step, result, before};
       return absl::OkStatus();
@@ -156,7 +157,7 @@ class RankSource : public StepSource {
   LossScaler scaler_;  // as of the steps that have ended
   int64_t ended_;
   std::optional<Stopped> stopped_;
-  const bool scaled_;
+  const bool scaled_, may_begin_again_;
   std::vector<int64_t> samples_;
   std::vector<Slot> slots_;
   Clock::time_point last_end_ = Clock::now();

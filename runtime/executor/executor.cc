@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
-#include "runtime/device/scalar_places.h"
 #include "runtime/executor/finite.h"
 #include "runtime/executor/instruction.h"
 #include "runtime/plan/verify.h"
@@ -30,15 +29,40 @@ absl::StatusOr<StepResult> Executor::Run(StepKind kind, absl::Span<const StepSca
   if (options_.profile && steps_run_++ == 1) ForgetTimes();
   const bool versions = kind == StepKind::kTrain && plan_.validates_late();
   if (versions) step.written_version_slot = 1 - newest_slot_;
+  RETURN_IF_ERROR(Place(step));
+  const bool measured = options_.trace || options_.profile || options_.check_finite;
+  if (lagging_ != nullptr && kind == StepKind::kEval && !measured) {
+    RETURN_IF_ERROR(EnqueueStep(step));
+    RETURN_IF_ERROR(EndStep(step));
+    step.block->Deliver(data.outputs);
+    return step.result;
+  }
   const int actions = static_cast<int>(list(kind).plan.actions.size());
   for (int i = 0; i < actions && !step.result.stopped; ++i) RETURN_IF_ERROR(RunAction(i, step));
   if (versions && !step.result.stopped) newest_slot_ = step.written_version_slot;
   // A stopped step stops before its updates, after all messages: every rank finds the same numbers.
   RETURN_IF_ERROR(AwaitRest(kind));
+  if (step.block != nullptr) step.block->Deliver(data.outputs);
   return step.result;
 }
 
+// Where steps overlap each has a place of its own; the step that had it before has ended.
+absl::Status Executor::Place(Running& step) {
+  if (lagging_ == nullptr) {
+    step.placed_scalars = step.scalars.data();
+    step.placed = step.data;
+    return absl::OkStatus();
+  }
+  StepBlock& block = *blocks_[step.moment.step % blocks_.size()];
+  step.block = &block;
+  step.placed_scalars = block.scalars();
+  step.placed.inputs = block.inputs();
+  if (!step.data.outputs.empty()) step.placed.outputs = block.outputs();
+  return block.Send(device_, step.scalars, step.data.inputs, *copies_, *stream_);
+}
+
 absl::Status Executor::RunRounds(int64_t begin, StepSource& source) {
+  if (lagging_ != nullptr && !plan_.asynchronous()) return RunBehind(begin, source);
   if (plan_.validates_late()) return RunLate(begin, source);
   const auto& actions = plan_.train();
   const int delay = static_cast<int>(plan_.weight_delay());
@@ -62,6 +86,7 @@ absl::Status Executor::RunRounds(int64_t begin, StepSource& source) {
       if (!step.begun && actions[i].program() >= 0) {
         step.begun = true;
         RETURN_IF_ERROR(source.Begin(number, &step.scalars, &step.data));
+        RETURN_IF_ERROR(Place(step));
       }
       if (actions[i].kind() == plan::UPDATE) {
         RETURN_IF_ERROR(RunUpdate(i, step));
@@ -73,6 +98,11 @@ absl::Status Executor::RunRounds(int64_t begin, StepSource& source) {
       if (i != last_action_) continue;
       RETURN_IF_ERROR(stream_->Synchronize(absl::Now() + options_.timeout));
       RETURN_IF_ERROR(source.End(number, step.result));
+      // Scalars of steps that have begun may be other ones now.
+      for (int64_t later = number + 1; lagging_ != nullptr && later <= std::min(round, end - 1); ++later) {
+        Running& begun = running_[later % steps_at_once()];
+        if (begun.begun) RETURN_IF_ERROR(begun.block->SendScalars(device_, begun.scalars, *stream_));
+      }
     }
   }
   newest_slot_ = version_slots_[end % (delay + 1)];
@@ -114,24 +144,25 @@ absl::Status Executor::RunAction(int index, Running& step) {
   const int m = std::max(action.microbatch(), 0);
   for (int port : row.feeds) {
     const int tensor = plan_.inputs(port).tensor();
-    RETURN_IF_ERROR(device_.CopyToDevice(*stream_, Address(tensor, moment),
-                                         step.data.inputs[port * plan_.microbatches() + m],
-                                         TypeOf(plan_.tensors(tensor)).bytes()));
+    RETURN_IF_ERROR(device_.Copy(*stream_, Address(tensor, moment),
+                                 step.placed.inputs[port * plan_.microbatches() + m],
+                                 TypeOf(plan_.tensors(tensor)).bytes()));
   }
   if (action.program() >= 0) RETURN_IF_ERROR(RunProgram(index, moment, step));
   for (int exchange : row.exchanges) {
     absl::Status status = Start(exchange, moment);
     if (!status.ok()) return Annotate(kind, index, status);
   }
-  if (!step.data.outputs.empty()) {
+  if (!step.placed.outputs.empty()) {
     for (int port : row.deliveries) {
-      std::byte* to = step.data.outputs[port * plan_.microbatches() + m];
+      std::byte* to = step.placed.outputs[port * plan_.microbatches() + m];
       const int tensor = plan_.outputs(port).tensor();
       if (to == nullptr) continue;
       RETURN_IF_ERROR(device_.CopyToHost(*stream_, to, Address(tensor, moment),
                                          TypeOf(plan_.tensors(tensor)).bytes()));
     }
   }
+  if (timed && lagging_ != nullptr) RETURN_IF_ERROR(stream_->Synchronize(absl::Now() + options_.timeout));
   const Clock::time_point end = timed ? Clock::now() : Clock::time_point();
   if (options_.trace) trace_.push_back({index, -1, step_, false, begin, end});
   if (options_.profile && action.program() >= 0 && action.microbatch() >= 0)
@@ -147,8 +178,7 @@ absl::Status Executor::RunProgram(int index, const Moment& moment, Running& step
   const plan::Action& action = ActionsOf(plan_, moment.kind)[index];
   PreparedProgram& program = programs_[action.program()];
   void* const* addresses = program.Addresses(plan_, moment, step.written_version_slot);
-  ASSIGN_OR_RETURN(const StepScalars* const scalars,
-                   PlaceScalars(device_, *stream_, step.scalars[std::max(moment.microbatch, 0)]));
+  const StepScalars* const scalars = step.placed_scalars + std::max(moment.microbatch, 0);
   const bool training = moment.kind == StepKind::kTrain;
   const PreparedInstruction* first = program.instructions().data();
   const int count = static_cast<int>(program.instructions().size());
@@ -162,7 +192,7 @@ absl::Status Executor::RunProgram(int index, const Moment& moment, Running& step
         *stream_, KernelArguments{operands, operands + instruction.inputs, scalars, workspace_});
     if (!status.ok()) return Annotate(moment.kind, index, AnnotateNode(action.program(), i, status));
     if (training && instruction.guards) {
-      RETURN_IF_ERROR(CheckGuard(action.program(), i, &step.result));
+      RETURN_IF_ERROR(runs_behind_ ? CloseGate(moment) : CheckGuard(action.program(), i, &step.result));
       if (step.result.stopped) break;
     }
   }
@@ -174,8 +204,7 @@ absl::Status Executor::RunInstrumented(int index, const Moment& moment, Running&
   const plan::Action& action = ActionsOf(plan_, kind)[index];
   PreparedProgram& program = programs_[action.program()];
   void* const* addresses = program.Addresses(plan_, moment, step.written_version_slot);
-  ASSIGN_OR_RETURN(const StepScalars* const scalars,
-                   PlaceScalars(device_, *stream_, step.scalars[std::max(moment.microbatch, 0)]));
+  const StepScalars* const scalars = step.placed_scalars + std::max(moment.microbatch, 0);
   StepResult* const result = &step.result;
   const bool training = kind == StepKind::kTrain;
   for (int i = 0; i < static_cast<int>(program.instructions().size()); ++i) {
@@ -265,10 +294,15 @@ absl::Status Executor::AwaitAll(StepKind kind, absl::Span<const int> exchanges, 
   return absl::OkStatus();
 }
 
-absl::Status Executor::AwaitRest(StepKind kind) {
+absl::Status Executor::AwaitExchanges(StepKind kind) {
   const int exchanges = static_cast<int>(list(kind).plan.exchanges.size());
   const int last = static_cast<int>(list(kind).plan.actions.size()) - 1;
   for (int exchange = 0; exchange < exchanges; ++exchange) RETURN_IF_ERROR(AwaitAll(kind, {exchange}, last));
+  return absl::OkStatus();
+}
+
+absl::Status Executor::AwaitRest(StepKind kind) {
+  RETURN_IF_ERROR(AwaitExchanges(kind));
   return stream_->Synchronize(absl::Now() + options_.timeout);
 }
 
@@ -279,6 +313,7 @@ absl::Status Executor::Await(StepKind kind, int exchange, int action) {
   const bool timed = options_.trace || options_.profile;
   const Clock::time_point begin = timed ? Clock::now() : Clock::time_point();
   absl::Status status = stream_->Wait(*list.events[exchange], absl::Now() + options_.timeout);
+  if (timed && lagging_ != nullptr && status.ok()) status = stream_->Synchronize(absl::Now() + options_.timeout);
   const Clock::time_point end = timed ? Clock::now() : Clock::time_point();
   if (options_.trace) trace_.push_back({action, awaited, step_, false, begin, end});
   if (options_.profile) {

@@ -14,10 +14,12 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "runtime/device/device.h"
+#include "runtime/device/lagging_device.h"
 #include "runtime/device/scalars.h"
 #include "runtime/executor/arena.h"
 #include "runtime/executor/program.h"
 #include "runtime/executor/run_times.h"
+#include "runtime/executor/step_block.h"
 #include "runtime/executor/waits.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/transport/transport.h"
@@ -68,9 +70,9 @@ class StepSource {
   virtual ~StepSource() = default;
   // Before anything of a step happens: whether there is one. All ranks must be told the same.
   virtual bool Admit(int64_t step) = 0;
-  // Before the first computation of a step. M scalars, and data that stay until the step has ended. Where steps are
-  // validated late the one before has not ended as a rule; if it ends otherwise than it should have, this step is
-  // admitted and begins once more.
+  // Before the first computation of a step. M scalars, and data that stay until the step has ended. Where steps may begin
+  // again the one before has not ended as a rule; if it ends otherwise than it should have, this step is admitted and
+  // begins once more.
   virtual absl::Status Begin(int64_t step, absl::Span<const StepScalars>* scalars, StepData* data) = 0;
   // After its last action. An error ends the run.
   virtual absl::Status End(int64_t step, const StepResult& result) = 0;
@@ -122,15 +124,22 @@ class Executor {
                                                           const ExecutorOptions& options);
 
   // One step. `scalars` has M entries; what happens once a step gets the first. Errors name rank, stage,
-  // action, microbatch and step; after one the executor is done for. An asynchronous plan trains by RunRounds.
+  // action, microbatch and step; after one the executor is done for. An asynchronous plan trains by RunRounds only, any other
+  // by both.
   absl::StatusOr<StepResult> Run(StepKind kind, absl::Span<const StepScalars> scalars, const StepData& data);
 
-  // Training with a plan that is asynchronous or validates late: steps begin, begin + 1, ... as long as the source admits them, and until the
-  // last has ended; the pipeline is empty before and after. Weights are as after `begin` updates: a delay of theirs
-  // starts anew.
+  // Training where steps overlap, as the plan is asynchronous or validates late, or as the device is behind its host: steps
+  // begin, begin + 1, ... as long as the source admits them, and until the last has ended; the pipeline is empty before and
+  // after. Weights are as after `begin` updates: a delay of theirs starts anew.
   absl::Status RunRounds(int64_t begin, StepSource& source);
   // Steps that are fed at once, at most.
-  int steps_at_once() const { return plan_.validates_late() ? 2 : largest_lag_ + 1; }
+  int steps_at_once() const { return may_begin_again() ? 2 : largest_lag_ + 1; }
+  // Whether in rounds a step begins before it is known how the one before ends.
+  bool may_begin_again() const {
+    return plan_.validates_late() || (lagging_ != nullptr && !plan_.asynchronous());
+  }
+  // Whether the device is behind its host: then what is measured or looked at makes it wait.
+  bool is_behind() const { return lagging_ != nullptr; }
 
   // Contents of a tensor: slot 0, or the newest weights. The sizes must be equal.
   absl::Status Read(int tensor, absl::Span<std::byte> to);
@@ -174,10 +183,18 @@ class Executor {
     StepData data;
     StepResult result;
     double assumed_scale = 0;  // of the gradients, if the step is validated late
+    // Where the device finds these scalars and data: where they are, or in a block.
+    const StepScalars* placed_scalars = nullptr;
+    StepData placed;
+    StepBlock* block = nullptr;
   };
 
   Executor(plan::RankPlan rank_plan, Device& device, Transport& transport, const ExecutorOptions& options)
-      : plan_(std::move(rank_plan)), device_(device), transport_(transport), options_(options) {}
+      : plan_(std::move(rank_plan)),
+        device_(device),
+        lagging_(dynamic_cast<LaggingDevice*>(&device)),
+        transport_(transport),
+        options_(options) {}
 
   absl::Status Load(const std::string& plan_directory);
   absl::Status LoadParameters(const std::string& plan_directory);
@@ -188,11 +205,20 @@ class Executor {
   }
 
   // The parts of one action.
+  absl::Status Place(Running& step);
   absl::Status RunAction(int index, Running& step);
   absl::Status RunUpdate(int index, Running& step);
   absl::Status RunProgram(int index, const Moment& moment, Running& step);
   absl::Status RunInstrumented(int index, const Moment& moment, Running& step);
   absl::Status CheckGuard(int program, int instruction, StepResult* result);
+  // On a device that is behind its host (behind.cc).
+  absl::Status PrepareBehind();
+  absl::Status RunBehind(int64_t begin, StepSource& source);
+  absl::Status EnqueueStep(Running& step);
+  absl::Status EnqueueActions(Running& step);
+  absl::Status EndStep(Running& step);
+  absl::Status CloseGate(const Moment& moment);
+  int64_t WorkOf(const Running& step) const;
   // Of a plan that validates late (late_validation.cc).
   absl::Status PrepareLate();
   absl::Status RunLate(int64_t begin, StepSource& source);
@@ -206,6 +232,7 @@ class Executor {
   absl::Status AwaitAll(StepKind kind, absl::Span<const int> exchanges, int action);
   // Forgets, in front of a round, all but kTracedRounds - 1 of the trace.
   void KeepLastRounds();
+  absl::Status AwaitExchanges(StepKind kind);
   absl::Status AwaitRest(StepKind kind);
   // The one place where a rank waits for another.
   absl::Status Await(StepKind kind, int exchange, int action);
@@ -217,6 +244,7 @@ class Executor {
 
   plan::RankPlan plan_;
   Device& device_;
+  LaggingDevice* const lagging_;  // the same device; null: it is never behind
   Transport& transport_;
   ExecutorOptions options_;
   std::unique_ptr<Stream> stream_;
@@ -232,6 +260,10 @@ class Executor {
   std::vector<int> version_slots_ = {0};  // by version modulo delay + 1
   int newest_slot_ = 0;                 // of the newest weight version
   LateValidation late_;
+  bool runs_behind_ = false;
+  std::unique_ptr<Stream> copies_;                  // of blocks, beside stream_
+  std::vector<std::unique_ptr<StepBlock>> blocks_;  // by step modulo their number
+  std::vector<std::string> action_names_[2];        // by list
   std::vector<TraceSlice> trace_;
   static constexpr size_t kTracedRounds = 8;
   std::array<size_t, kTracedRounds> round_starts_ = {};  // in trace_, the latest first

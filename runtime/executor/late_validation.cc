@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "runtime/base/status.h"
-#include "runtime/device/scalar_places.h"
 #include "runtime/executor/executor.h"
 #include "runtime/executor/instruction.h"
 
@@ -55,6 +54,7 @@ absl::Status Executor::RunLate(int64_t begin, StepSource& source) {
     if (admitted) {
       now = {{StepKind::kTrain, -1, step, newest_slot_}, newest_slot_, true};
       RETURN_IF_ERROR(source.Begin(step, &now.scalars, &now.data));
+      RETURN_IF_ERROR(Place(now));
       for (int i = 0; i < static_cast<int>(plan_.validate_at()); ++i) RETURN_IF_ERROR(RunAction(i, now));
     }
     again = false;
@@ -140,9 +140,9 @@ absl::StatusOr<double> Executor::RunScale(Running& step, bool assumed) {
     RETURN_IF_ERROR(stream_->Synchronize(absl::Now() + options_.timeout));
     RETURN_IF_ERROR(device_.CopyToDevice(*stream_, late_.assumed, &weighs, sizeof weighs));
   }
-  ASSIGN_OR_RETURN(const StepScalars* const scalars, PlaceScalars(device_, *stream_, step.scalars[0]));
-  RETURN_IF_ERROR(scale.kernel->Launch(
-      *stream_, KernelArguments{late_.operands.data(), late_.operands.data() + scale.inputs, scalars, workspace_}));
+  RETURN_IF_ERROR(scale.kernel->Launch(*stream_, KernelArguments{late_.operands.data(),
+                                                                 late_.operands.data() + scale.inputs,
+                                                                 step.placed_scalars, workspace_}));
   return ReadScalar(planned.outputs(0));
 }
 

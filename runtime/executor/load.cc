@@ -63,6 +63,7 @@ absl::Status Executor::Load(const std::string& plan_directory) {
     if (static_cast<int>(plan_.train(i).lag()) == largest_lag_) last_action_ = i;
   }
   if (plan_.validates_late()) RETURN_IF_ERROR(PrepareLate());
+  if (lagging_ != nullptr) RETURN_IF_ERROR(PrepareBehind());
   running_.resize(steps_at_once());
   version_slots_.assign(plan_.weight_delay() + 1, 0);
   return stream_->Synchronize(absl::Now() + options_.timeout);

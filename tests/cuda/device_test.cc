@@ -2,13 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/cuda_device.h"
-#include "runtime/device/scalar_places.h"
 #include "tests/cuda/kernel_case.h"
 #include "tests/cuda_emulation/control.h"
 
@@ -34,38 +32,6 @@ TEST(CudaDevice, NamesAnOpThatItHasNoKernelFor) {
   const auto kernel = MakeCudaDevice(0)->Prepare(spec);
   EXPECT_EQ(kernel.status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(kernel.status().message(), HasSubstr("no kernel for StringNormalizer of domain '' (node 'n')"));
-}
-
-// More places than slots, and nobody waits: every kernel still reads its own.
-absl::Status PlaceMany(std::vector<float>& read) {
-  const std::unique_ptr<Device> device = MakeCudaDevice(0);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, device->NewStream());
-  KernelSpec spec{.op = "LossScale", .domain = "ai.pipec", .name = "n"};
-  spec.outputs.push_back({{DType::kFloat32, {}}});
-  ASSIGN_OR_RETURN(const std::unique_ptr<Kernel> kernel, device->Prepare(spec));
-  ASSIGN_OR_RETURN(std::byte* const results,
-                   device->Allocate(static_cast<int64_t>(read.size() * sizeof(float))));
-  for (size_t i = 0; i < read.size(); ++i) {
-    StepScalars scalars;
-    scalars.loss_scale = static_cast<double>(i);
-    ASSIGN_OR_RETURN(const StepScalars* const placed, PlaceScalars(*device, *stream, scalars));
-    void* output = results + i * sizeof(float);
-    RETURN_IF_ERROR(kernel->Launch(*stream, {nullptr, &output, placed, nullptr}));
-  }
-  RETURN_IF_ERROR(
-      device->CopyToHost(*stream, read.data(), results, static_cast<int64_t>(read.size() * sizeof(float))));
-  return stream->Synchronize(absl::Now() + absl::Minutes(1));
-}
-
-TEST(CudaDevice, ScalarsStayWhatTheyWereForWhatWasEnqueued) {
-  for (uint64_t seed = 0; seed < 20; ++seed) {
-    cuda_emulation::SetSeed(seed);
-    std::vector<float> read(100);
-    const absl::Status status = PlaceMany(read);
-    ASSERT_TRUE(status.ok()) << status;
-    EXPECT_THAT(cuda_emulation::TakeReports(), testing::IsEmpty());
-    for (size_t i = 0; i < read.size(); ++i) ASSERT_EQ(read[i], static_cast<float>(i)) << "seed " << seed;
-  }
 }
 
 // Two rows of three classes; label 1 of row 0 is right.

@@ -7,7 +7,6 @@
 #include "absl/time/clock.h"
 #include "runtime/base/small_floats.h"
 #include "runtime/base/status.h"
-#include "runtime/device/scalar_places.h"
 
 namespace pipec {
 namespace {
@@ -31,6 +30,22 @@ double At(DType dtype, const std::string& bytes, int64_t i) {
     default:
       return static_cast<double>(as(int64_t{}));
   }
+}
+
+// Into the device's memory.
+absl::StatusOr<const StepScalars*> CopyScalars(Device& device, Stream& stream, const KernelCase& kernel_case) {
+  const auto copy = [&](const void* from, int64_t bytes) -> absl::StatusOr<std::byte*> {
+    ASSIGN_OR_RETURN(std::byte* const memory, device.Allocate(bytes));
+    RETURN_IF_ERROR(device.CopyToDevice(stream, memory, from, bytes));
+    return memory;
+  };
+  StepScalars scalars = kernel_case.scalars;
+  ASSIGN_OR_RETURN(const std::byte* const parameters,
+                   copy(kernel_case.parameters.data(),
+                        static_cast<int64_t>(kernel_case.parameters.size() * sizeof(ParameterScalars))));
+  scalars.parameters = reinterpret_cast<const ParameterScalars*>(parameters);
+  ASSIGN_OR_RETURN(const std::byte* const placed, copy(&scalars, sizeof scalars));
+  return reinterpret_cast<const StepScalars*>(placed);
 }
 
 }  // namespace
@@ -61,10 +76,8 @@ absl::StatusOr<std::vector<std::string>> RunCase(Device& device, const KernelCas
     ASSIGN_OR_RETURN(outputs[k], device.Allocate(spec.outputs[k].type.bytes()));
   }
   ASSIGN_OR_RETURN(std::byte* const workspace, device.Allocate(kernel->workspace_bytes()));
-  StepScalars scalars = kernel_case.scalars;
-  scalars.parameters = kernel_case.parameters.data();
-  ASSIGN_OR_RETURN(const StepScalars* const placed, PlaceScalars(device, *stream, scalars));
-  RETURN_IF_ERROR(kernel->Launch(*stream, {inputs.data(), outputs.data(), placed, workspace}));
+  ASSIGN_OR_RETURN(const StepScalars* const scalars, CopyScalars(device, *stream, kernel_case));
+  RETURN_IF_ERROR(kernel->Launch(*stream, {inputs.data(), outputs.data(), scalars, workspace}));
   std::vector<std::string> results(outputs.size());
   for (size_t k = 0; k < outputs.size(); ++k) {
     if (!spec.outputs[k].present) continue;

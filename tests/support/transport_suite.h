@@ -39,10 +39,9 @@ TEST_P(TransportSuite, MatchesByTagNotByArrival) {
     received.push_back(world->NewEvent(1));
     done.push_back(world->NewEvent(0));
     to.push_back(world->NewPiece<int>(1, kElements));
-    ASSERT_TRUE(
-        world->transport(1)
-            .Receive(world->stream(1), 0, {0, 1, 0, kMessages - 1 - m}, {&to[m], 1}, *received[m])
-            .ok());
+    ASSERT_TRUE(world->transport(1)
+                    .Receive(world->stream(1), 0, {0, 1, 0, kMessages - 1 - m}, {&to[m], 1}, *received[m])
+                    .ok());
   }
   std::thread sender([&] {
     for (int m = 0; m < kMessages; ++m) {
@@ -86,7 +85,8 @@ TEST_P(TransportSuite, BothDirectionsAtOnceForManySteps) {
 
 TEST_P(TransportSuite, SeveralTensorsAndEmptyOnes) {
   auto world = Make(2);
-  const Piece abc = world->NewPiece<char>(0, 3), a = world->NewPiece<char>(1, 1), bc = world->NewPiece<char>(1, 2);
+  const Piece abc = world->NewPiece<char>(0, 3), a = world->NewPiece<char>(1, 1),
+              bc = world->NewPiece<char>(1, 2);
   world->Write(0, abc, std::vector<char>{'a', 'b', 'c'});
   const std::vector<Piece> from = {{abc.data, 1}, {nullptr, 0}, {static_cast<char*>(abc.data) + 1, 2}},
                            to = {a, {nullptr, 0}, bc};

@@ -2,6 +2,7 @@
 
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
 #include <cudnn.h>
 
 #include <algorithm>
@@ -15,23 +16,23 @@
 #include "runtime/device/cuda/cuda_stream.h"
 #include "runtime/device/cuda/faults.h"
 #include "runtime/device/cuda/kernel_registry.h"
-#include "runtime/device/cuda/scalar_ring.h"
-#include "runtime/device/scalar_places.h"
+#include "runtime/device/cuda/kernels/update_gate.h"
+#include "runtime/device/cuda/step_graphs.h"
+#include "runtime/device/lagging_device.h"
 
 namespace pipec {
 namespace {
 
-// A slot of the ring is free again after a few actions.
-constexpr absl::Duration kScalarsTimeout = absl::Minutes(1);
-
-class CudaDevice : public Device, public ScalarPlaces, private cuda::CudaContext {
+class CudaDevice : public Device, public LaggingDevice, private cuda::CudaContext {
  public:
-  explicit CudaDevice(int ordinal) : ordinal_(ordinal) {}
+  CudaDevice(int ordinal, std::shared_ptr<StepGraphs> graphs)
+      : ordinal_(ordinal), graphs_(graphs ? std::move(graphs) : NewStepGraphs(1, /*capture=*/false)) {}
 
   ~CudaDevice() override {
     if (blas_ != nullptr) cublasLtDestroy(blas_);
     if (dnn_ != nullptr) cudnnDestroy(dnn_);
     for (void* allocation : allocations_) cudaFree(allocation);
+    for (void* allocation : pinned_) cudaFreeHost(allocation);
   }
 
   absl::string_view name() const override { return "cuda"; }
@@ -80,19 +81,42 @@ class CudaDevice : public Device, public ScalarPlaces, private cuda::CudaContext
                                                    " of domain '", spec.domain, "' (node '", spec.name,
                                                    "')"));
     }
-    parameters_ = std::max(parameters_, spec.attributes.Int("parameter", -1) + 1);
     return prepare(spec, *this);
   }
 
-  absl::StatusOr<const StepScalars*> Place(Stream& stream, const StepScalars& scalars) override {
+  absl::StatusOr<std::byte*> AllocatePinned(int64_t bytes) override {
     RETURN_IF_ERROR(Claim());
-    // Kernels that were prepared since may name more parameters.
-    if (rings_.empty() || rings_.back()->parameters() < parameters_) {
-      ASSIGN_OR_RETURN(std::unique_ptr<ScalarRing> ring, ScalarRing::Create(parameters_, *faults_));
-      rings_.push_back(std::move(ring));
-    }
-    return rings_.back()->Place(static_cast<CudaStream&>(stream), scalars, absl::Now() + kScalarsTimeout);
+    const int64_t size = std::max<int64_t>(bytes, 1);
+    void* memory = nullptr;
+    if (const cudaError_t error = cudaHostAlloc(&memory, size, cudaHostAllocDefault); error != cudaSuccess)
+      return CudaStatus(error, absl::StrCat("cudaHostAlloc of ", size, " bytes"));
+    pinned_.push_back(memory);
+    return static_cast<std::byte*>(memory);
   }
+
+  absl::Status CloseGateUnlessFinite(Stream& stream, const void* a, const void* b) override {
+    RETURN_IF_ERROR(gate().status());
+    return cuda::CloseUnlessFinite(static_cast<CudaStream&>(stream).get(), static_cast<const double*>(a),
+                                   static_cast<const double*>(b), gate_);
+  }
+  absl::Status OpenGate(Stream& stream) override {
+    RETURN_IF_CUDA_ERROR(
+        cudaMemsetAsync(gate_, 0, sizeof *gate_, static_cast<CudaStream&>(stream).get()));
+    return absl::OkStatus();
+  }
+
+  absl::Status Repeat(Stream& stream, int64_t key, absl::FunctionRef<absl::Status()> enqueue,
+                      absl::Time deadline) override {
+    RETURN_IF_ERROR(Claim());
+    if (member_ == nullptr) {
+      ASSIGN_OR_RETURN(member_, StepGraphs::Member::Create(ordinal_));
+    }
+    return graphs_->Repeat(*member_, static_cast<CudaStream&>(stream), key, enqueue, deadline);
+  }
+  void Abort(const absl::Status& status) override { graphs_->Abort(status); }
+
+  void BeginRange(const char* name) override { nvtxRangePushA(name); }
+  void EndRange() override { nvtxRangePop(); }
 
  private:
   int multiprocessors() const override { return multiprocessors_; }
@@ -117,6 +141,14 @@ class CudaDevice : public Device, public ScalarPlaces, private cuda::CudaContext
     return memory;
   }
 
+  absl::StatusOr<const cuda::UpdateGate*> gate() override {
+    if (gate_ == nullptr) {
+      ASSIGN_OR_RETURN(std::byte* const memory, Allocate(sizeof(cuda::UpdateGate)));
+      gate_ = reinterpret_cast<cuda::UpdateGate*>(memory);
+    }
+    return gate_;
+  }
+
   cuda::FaultSite AddFaultSite(const KernelSpec& spec, absl::string_view what,
                                absl::string_view wanted) override {
     return faults_->Add(spec, what, wanted);
@@ -129,9 +161,7 @@ class CudaDevice : public Device, public ScalarPlaces, private cuda::CudaContext
   }
 
   absl::Status Open() {
-    int count = 0;
-    const cudaError_t error = cudaGetDeviceCount(&count);
-    if (error != cudaSuccess) return CudaStatus(error, "there is no GPU: cudaGetDeviceCount");
+    ASSIGN_OR_RETURN(const int count, CountGpus());
     if (ordinal_ >= count) {
       return absl::UnavailableError(absl::StrCat("there is no GPU ", ordinal_, ": this host has ", count));
     }
@@ -153,14 +183,28 @@ class CudaDevice : public Device, public ScalarPlaces, private cuda::CudaContext
   int multiprocessors_ = 0;
   cublasLtHandle_t blas_ = nullptr;
   cudnnHandle_t dnn_ = nullptr;
-  int64_t parameters_ = 0;  // that kernels name
+  cuda::UpdateGate* gate_ = nullptr;
   std::unique_ptr<cuda::Faults> faults_;
-  std::vector<std::unique_ptr<ScalarRing>> rings_;
-  std::vector<void*> allocations_;
+  const std::shared_ptr<StepGraphs> graphs_;
+  std::unique_ptr<StepGraphs::Member> member_;
+  std::vector<void*> allocations_, pinned_;
 };
 
 }  // namespace
 
-std::unique_ptr<Device> MakeCudaDevice(int ordinal) { return std::make_unique<CudaDevice>(ordinal); }
+std::shared_ptr<StepGraphs> NewStepGraphs(int ranks, bool capture) {
+  return std::make_shared<StepGraphs>(ranks, capture);
+}
+
+absl::StatusOr<int> CountGpus() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) return CudaStatus(error, "there is no GPU: cudaGetDeviceCount");
+  return count;
+}
+
+std::unique_ptr<Device> MakeCudaDevice(int ordinal, std::shared_ptr<StepGraphs> graphs) {
+  return std::make_unique<CudaDevice>(ordinal, std::move(graphs));
+}
 
 }  // namespace pipec

@@ -7,9 +7,18 @@
 
 namespace pipec {
 
-// GPU `ordinal` of this process. One rank's thread makes all calls of the device and of its streams and kernels; several
-// devices may be of the same GPU. Where no GPU is, every call that would need one is Unavailable and says so. Also
-// implements ScalarPlaces, for one stream.
-std::unique_ptr<Device> MakeCudaDevice(int ordinal);
+class StepGraphs;  // step_graphs.h
+
+// Where ranks meet whose steps are captured together: all of a process that exchange messages by events. Without `capture`
+// every step is enqueued piece by piece (--no-graph).
+std::shared_ptr<StepGraphs> NewStepGraphs(int ranks, bool capture);
+
+// How many GPUs this process may use. Unavailable where there is none.
+absl::StatusOr<int> CountGpus();
+
+// GPU `ordinal` of this process. One rank's thread makes all calls of the device and of its kernels; several devices may be
+// of the same GPU. Where no GPU is, every call that would need one is Unavailable and says so. Also implements LaggingDevice;
+// without `graphs` nothing is captured.
+std::unique_ptr<Device> MakeCudaDevice(int ordinal, std::shared_ptr<StepGraphs> graphs = nullptr);
 
 }  // namespace pipec

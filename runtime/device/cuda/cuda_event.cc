@@ -47,11 +47,6 @@ absl::Status CudaEvent::AwaitMark(absl::Time deadline) {
   return status_;
 }
 
-bool CudaEvent::expected() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return expected_;
-}
-
 absl::Status CudaEvent::Await(absl::Time deadline) {
   RETURN_IF_ERROR(AwaitMark(deadline));
   RETURN_IF_ERROR(PollCuda([this] { return cudaEventQuery(event_); }, "cudaEventQuery", deadline));

@@ -32,7 +32,6 @@ class CudaEvent : public Event {
   // Blocks the caller while it is expected: then it is known what to wait for. The status that it failed with, or
   // DeadlineExceeded.
   absl::Status AwaitMark(absl::Time deadline);
-  bool expected() const;
   cudaEvent_t get() const { return event_; }
 
  private:
@@ -40,7 +39,7 @@ class CudaEvent : public Event {
 
   const cudaEvent_t event_;
   const cuda::Faults& faults_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable changed_;
   bool expected_ = false;
   absl::Status status_;

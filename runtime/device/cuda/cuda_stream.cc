@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include "runtime/base/status.h"
+#include "runtime/device/cuda/capture_turn.h"
 #include "runtime/device/cuda/cuda_event.h"
 #include "runtime/device/cuda/cuda_status.h"
 #include "runtime/device/cuda/poll.h"
@@ -28,7 +29,7 @@ CudaStream::~CudaStream() { cudaStreamDestroy(stream_); }
 
 absl::Status CudaStream::Wait(Event& event, absl::Time deadline) {
   ASSIGN_OR_RETURN(CudaEvent * own, OwnEvent(event));
-  RETURN_IF_ERROR(own->AwaitMark(deadline));
+  RETURN_IF_ERROR(cuda::CaptureTurn::Without([&] { return own->AwaitMark(deadline); }));
   return CudaStatus(cudaStreamWaitEvent(stream_, own->get(), 0), "cudaStreamWaitEvent");
 }
 

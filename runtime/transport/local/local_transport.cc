@@ -38,12 +38,14 @@ struct LocalHub::State {
   // Stable addresses: a channel lives as long as the hub.
   absl::flat_hash_map<Key, std::unique_ptr<Channel>> channels;
   absl::Status aborted;
-  absl::flat_hash_map<std::pair<int, int>, absl::Time> channel_free;  // by rank from and rank to, with wire_time
+  absl::flat_hash_map<std::pair<int, int>, absl::Time>
+      channel_free;  // by rank from and rank to, with wire_time
 
   // When a message arrives whose sending can begin now. Under the mutex.
   absl::Time Arrival(const Key& key) {
     if (!options.wire_time) return absl::InfinitePast();
-    absl::Time& free = channel_free.try_emplace({key.from_rank, key.to_rank}, absl::InfinitePast()).first->second;
+    absl::Time& free =
+        channel_free.try_emplace({key.from_rank, key.to_rank}, absl::InfinitePast()).first->second;
     return free = std::max(free, absl::Now()) + options.wire_time(key.tag);
   }
 };
@@ -117,8 +119,7 @@ class LocalTransport : public Transport {
     absl::Status status = CheckSizes(*channel, key.tag), failure;
     if (status.ok() && host_copies_) CopyByHost(*channel);
     // Nothing is waited for: both ends are marked.
-    if (status.ok() && !host_copies_)
-      status = failure = EnqueueCopy(*channel, device_, absl::InfinitePast());
+    if (status.ok() && !host_copies_) status = failure = EnqueueCopy(*channel, device_, absl::InfinitePast());
     Event *sent, *received;
     absl::Time arrival;
     {
@@ -134,7 +135,8 @@ class LocalTransport : public Transport {
       static_cast<HostEvent*>(received)->Complete(status, arrival);
       return absl::OkStatus();
     }
-    for (const auto& [end, event] : {std::pair(&channel->send, sent), std::pair(&channel->receive, received)}) {
+    for (const auto& [end, event] :
+         {std::pair(&channel->send, sent), std::pair(&channel->receive, received)}) {
       if (status.ok()) status = failure = end->stream->Record(*event);
       if (!status.ok()) event->Fail(status);
     }
@@ -178,7 +180,8 @@ class LocalTransport : public Transport {
   const int rank_;
   Device& device_;
   const bool host_copies_;
-  absl::flat_hash_map<std::pair<int, bool>, std::unique_ptr<Stream>> streams_;  // by peer and whether it receives
+  absl::flat_hash_map<std::pair<int, bool>, std::unique_ptr<Stream>>
+      streams_;  // by peer and whether it receives
   std::vector<std::unique_ptr<Event>> events_;
 };
 

@@ -53,7 +53,7 @@ struct Statistics {
 // A thread a channel.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    FinishStatistics(const Statistics<T> at, const cpu::AxisView view, const Mode mode, int64_t splits,
+    FinishStatistics(const Statistics<T> at, const AxisView view, const Mode mode, int64_t splits,
                      const TwoSums* partial) {
   const double n = static_cast<double>(view.outer * view.inner);
   for (int64_t c = FirstItem(); c < view.length; c += ItemStride()) {
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T, int kLanes>
 __global__ void __launch_bounds__(kThreads)
-    Normalise(const T* x, const Compute<T>* coefficients, T* y, const cpu::AxisView view) {
+    Normalise(const T* x, const Compute<T>* coefficients, T* y, const AxisView view) {
   const int64_t rows = view.outer * view.length;
   for (RowWalk walk(FirstItem(), ItemStride(), view.inner / kLanes); walk.row() < rows; walk.Next()) {
     const int64_t channel = walk.row() % view.length, at = walk.row() * view.inner + walk.item() * kLanes;
@@ -95,9 +95,9 @@ template <bool kHelper>
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareForward(const KernelSpec& spec, CudaContext&) {
   RETURN_IF_ERROR(CheckOperands(spec, {5, 5, kHelper ? 3 : 1, 3}));
   const TensorType& x = spec.inputs[0].type;
-  cpu::AxisView view{x.shape.empty() ? 1 : x.shape[0], 1, 1};
+  AxisView view{x.shape.empty() ? 1 : x.shape[0], 1, 1};
   if (x.shape.size() > 1) {
-    ASSIGN_OR_RETURN(view, cpu::ViewAlong(x.shape, 1));
+    ASSIGN_OR_RETURN(view, ViewAlong(x.shape, 1));
   }
   for (int k = 1; k < 5; ++k) RETURN_IF_ERROR(CheckInputElements(spec, k, x.dtype, view.length));
   RETURN_IF_ERROR(CheckOutput(spec, 0, x));
@@ -149,8 +149,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareForward(const KernelSpec& spec, C
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads) MoveAverage(const T* average, const T* x, T* out, int64_t n,
-                                                        double momentum, const StepScalars* scalars) {
-  if (!scalars->training) return;
+                                                        double momentum, const StepScalars* scalars,
+                                                        const UpdateGate* gate) {
+  if (!scalars->training || *gate != 0) return;
   for (int64_t i = FirstItem(); i < n; i += ItemStride()) {
     const double moved =
         momentum * static_cast<double>(Widen(average[i])) + (1 - momentum) * static_cast<double>(Widen(x[i]));
@@ -158,18 +159,19 @@ __global__ void __launch_bounds__(kThreads) MoveAverage(const T* average, const 
   }
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> PrepareRunningAverage(const KernelSpec& spec, CudaContext&) {
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareRunningAverage(const KernelSpec& spec, CudaContext& context) {
   RETURN_IF_ERROR(CheckOperands(spec, {2, 2}));
   const TensorType& type = spec.inputs[0].type;
   RETURN_IF_ERROR(CheckInput(spec, 1, type));
   RETURN_IF_ERROR(CheckOutput(spec, 0, type));
   const double momentum = spec.attributes.Float("momentum", 0.9f);
+  ASSIGN_OR_RETURN(const UpdateGate* const gate, context.gate());
   return ForAllFloats(spec, type.dtype, [=, n = type.elements()](auto tag) {
     using T = typename decltype(tag)::type;
     return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
       if (n == 0) return absl::OkStatus();
       return Launch(MoveAverage<T>, BlocksFor(n), kThreads, stream, Input<T>(arguments, 0),
-                    Input<T>(arguments, 1), Output<T>(arguments, 0), n, momentum, arguments.scalars);
+                    Input<T>(arguments, 1), Output<T>(arguments, 0), n, momentum, arguments.scalars, gate);
     });
   });
 }

@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T, int kLanes>
 __global__ void __launch_bounds__(kThreads)
-    InputGradient(const T* dy, const T* x, const Line<Compute<T>>* lines, T* dx, const cpu::AxisView view) {
+    InputGradient(const T* dy, const T* x, const Line<Compute<T>>* lines, T* dx, const AxisView view) {
   const int64_t rows = view.outer * view.length;
   for (RowWalk walk(FirstItem(), ItemStride(), view.inner / kLanes); walk.row() < rows; walk.Next()) {
     const int64_t at = walk.row() * view.inner + walk.item() * kLanes;
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    WeightGradient(const T* variance, const cpu::AxisView view, double epsilon, int64_t splits,
+    WeightGradient(const T* variance, const AxisView view, double epsilon, int64_t splits,
                    const TwoSums* partial, T* dscale, T* dbias) {
   for (int64_t c = FirstItem(); c < view.length; c += ItemStride()) {
     const TwoSums sums = SumOfSplits(partial, c, splits);
@@ -84,17 +84,17 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // dY and X alike, with channels along axis 1 or, of a vector, one channel.
-absl::StatusOr<cpu::AxisView> ReadView(const KernelSpec& spec) {
+absl::StatusOr<AxisView> ReadView(const KernelSpec& spec) {
   const TensorType& x = spec.inputs[0].type;
   RETURN_IF_ERROR(CheckInput(spec, 1, x));
-  if (x.shape.size() < 2) return cpu::AxisView{x.shape.empty() ? 1 : x.shape[0], 1, 1};
-  return cpu::ViewAlong(x.shape, 1);
+  if (x.shape.size() < 2) return AxisView{x.shape.empty() ? 1 : x.shape[0], 1, 1};
+  return ViewAlong(x.shape, 1);
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareInputGrad(const KernelSpec& spec, CudaContext&) {
   RETURN_IF_ERROR(CheckOperands(spec, {5, 5}));
   const TensorType& type = spec.inputs[0].type;
-  ASSIGN_OR_RETURN(const cpu::AxisView view, ReadView(spec));
+  ASSIGN_OR_RETURN(const AxisView view, ReadView(spec));
   for (int k = 2; k < 5; ++k) RETURN_IF_ERROR(CheckInputElements(spec, k, type.dtype, view.length));
   RETURN_IF_ERROR(CheckOutput(spec, 0, type));
   const double epsilon = spec.attributes.Float("epsilon", 1e-5f);
@@ -127,7 +127,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareInputGrad(const KernelSpec& spec,
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareWeightGrad(const KernelSpec& spec, CudaContext&) {
   RETURN_IF_ERROR(CheckOperands(spec, {4, 4, 1, 2}));
   const TensorType& type = spec.inputs[0].type;
-  ASSIGN_OR_RETURN(const cpu::AxisView view, ReadView(spec));
+  ASSIGN_OR_RETURN(const AxisView view, ReadView(spec));
   for (int k = 2; k < 4; ++k) RETURN_IF_ERROR(CheckInputElements(spec, k, type.dtype, view.length));
   for (int k = 0; k < 2; ++k) RETURN_IF_ERROR(CheckOutputElements(spec, k, type.dtype, view.length));
   const bool has_bias = HasOutput(spec, 1);

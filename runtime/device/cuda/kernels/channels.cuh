@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "runtime/device/cpu/kernels/axis.h"
+#include "runtime/device/operands/axis.h"
 #include "runtime/device/cuda/kernels/elements.cuh"
 #include "runtime/device/cuda/launch.h"
 
@@ -43,7 +43,7 @@ __device__ __forceinline__ void StoreLanes(T* at, const Lanes<kLanes, T>& lanes)
 
 // Whether a row of places is whole vectors, wherever it begins in operands that are aligned.
 template <typename T>
-bool RowsAreVectors(const cpu::AxisView& view) {
+bool RowsAreVectors(const AxisView& view) {
   return view.inner % Vector<T>::kSize == 0;
 }
 
@@ -76,19 +76,19 @@ struct TwoSums {
 };
 
 // How many blocks share a channel.
-inline int64_t SplitsOf(const cpu::AxisView& view) {
+inline int64_t SplitsOf(const AxisView& view) {
   const int64_t wanted = view.outer * view.inner / (kThreads * 16),
                 most = 1024 / std::max<int64_t>(view.length, 1);
   return std::clamp<int64_t>(wanted, 1, std::max<int64_t>(most, 1));
 }
-inline int64_t SumsBytes(const cpu::AxisView& view) {
+inline int64_t SumsBytes(const AxisView& view) {
   return view.length * SplitsOf(view) * static_cast<int64_t>(sizeof(TwoSums));
 }
 
 // partial[channel * splits + split]: what terms.Add<kLanes>(element, channel, sums) adds for every kLanes elements of the channel.
 template <int kLanes, typename Terms>
 __global__ void __launch_bounds__(kThreads)
-    SumChannels(const Terms terms, const cpu::AxisView view, int64_t splits, TwoSums* partial) {
+    SumChannels(const Terms terms, const AxisView view, int64_t splits, TwoSums* partial) {
   if (terms.Unwanted()) return;
   const int64_t items = view.inner / kLanes;
   for (int64_t channel = blockIdx.y; channel < view.length; channel += gridDim.y) {
@@ -116,7 +116,7 @@ __device__ __forceinline__ TwoSums SumOfSplits(const TwoSums* partial, int64_t c
 
 // `wide`: rows are vectors, and every operand is aligned.
 template <typename T, typename Terms>
-absl::Status LaunchSums(cudaStream_t stream, const Terms& terms, const cpu::AxisView& view, bool wide,
+absl::Status LaunchSums(cudaStream_t stream, const Terms& terms, const AxisView& view, bool wide,
                         TwoSums* partial) {
   const int64_t splits = SplitsOf(view);
   const dim3 blocks(static_cast<unsigned>(splits),

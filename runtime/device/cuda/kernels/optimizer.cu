@@ -1,6 +1,7 @@
 // The optimizer ops, in place: (p, g, states..., scale) -> (p', states'...). Formulas are those of torch.optim (SGD, Adam,
 // AdamW, Adagrad); coefficients are made in float64 and rounded once to the parameter's type, as PyTorch does.
 //   Sgd: no state. Momentum: v. Adam: m, v. Adagrad: h.
+// Where the gate is closed (update_gate.h) results are what they would replace.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -96,10 +97,22 @@ struct Operands {
   T *new_p, *new_a, *new_b;
 };
 
+template <typename T>
+__device__ void Keep(const T* from, T* to, int64_t n) {
+  if (from == to) return;
+  for (int64_t i = FirstItem(); i < n; i += ItemStride()) to[i] = from[i];
+}
+
 template <typename Rule, typename T>
 __global__ void __launch_bounds__(kThreads, 1)
     Update(const Operands<T> at, const double* scale, const Options options, const StepScalars* step,
-           int64_t n, int64_t vectors) {
+           const UpdateGate* gate, int64_t n, int64_t vectors) {
+  if (*gate != 0) {
+    Keep(at.p, at.new_p, n);
+    if constexpr (Rule::kStates > 0) Keep(at.a, at.new_a, n);
+    if constexpr (Rule::kStates > 1) Keep(at.b, at.new_b, n);
+    return;
+  }
   __shared__ Rule shared[1];
   if (threadIdx.x == 0) shared[0].Make(options, *step, step->parameters[options.parameter]);
   __syncthreads();
@@ -145,6 +158,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec, CudaCont
   if (options.parameter < 0) {
     return Invalid(spec, absl::StrCat("parameter is ", options.parameter, ", wanted at least 0"));
   }
+  ASSIGN_OR_RETURN(const UpdateGate* const gate, context.gate());
   // Each block makes the rule once: no more blocks than the GPU runs at a time.
   const int64_t most_blocks = 8 * context.multiprocessors();
   return ForWideFloats(spec, type.dtype, [=, n = type.elements()](auto tag) {
@@ -163,7 +177,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec, CudaCont
       const int64_t vectors = whole ? n / Vector<T>::kSize : 0;
       const int64_t items = std::min((vectors > 0 ? vectors : n), most_blocks * kThreads);
       return Launch(Update<Rule<T>, T>, BlocksFor(items), kThreads, stream, at,
-                    Input<double>(arguments, kStates + 2), options, arguments.scalars, n, vectors);
+                    Input<double>(arguments, kStates + 2), options, arguments.scalars, gate, n, vectors);
     });
   });
 }

@@ -1,0 +1,68 @@
+// Plans of a small mlp, and what training with them gives on the CPU and on emulated GPUs.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "runtime/device/device.h"
+
+namespace pipec {
+
+// Which device each of so many ranks gets.
+using DevicesOf = std::function<std::function<std::unique_ptr<Device>(int rank)>(int ranks)>;
+
+DevicesOf OnCpu();
+// Ranks on GPUs 0 ... gpus-1 in turn, steps as graphs or not.
+DevicesOf OnCuda(int gpus, bool graphs = true);
+
+struct Trained {
+  absl::Status status;
+  std::vector<double> losses;
+  std::map<std::string, std::string> parameters;  // by name, contents; none after a failure
+};
+
+struct TrainOptions {
+  int64_t steps = 6;
+  std::string data = "synthetic";
+  absl::Duration timeout = absl::Seconds(60);
+  bool rendezvous = false;  // a send blocks until its receive is posted
+};
+
+class CudaPlans : public testing::Test {
+ protected:
+  void SetUp() override;
+  void TearDown() override;
+
+  // make-model mlp with these flags.
+  void MakeModel(const std::string& flags);
+  // The model's plan with these flags of pipec: its path.
+  std::string MakePlan(const std::string& flags);
+  Trained Train(const std::string& plan, const DevicesOf& devices, const TrainOptions& options = {});
+  // The same over the emulation with a seed; it must find nothing wrong, and everything must be given back.
+  Trained TrainEmulated(const std::string& plan, const DevicesOf& devices, uint64_t seed,
+                        const TrainOptions& options = {});
+
+  std::filesystem::path folder() const { return folder_; }
+
+ private:
+  void Tool(const std::string& command);
+
+  std::string bin_;
+  std::filesystem::path folder_;
+};
+
+// Losses and parameters that differ by no more than sums in another order make.
+void ExpectNear(const Trained& got, const Trained& wanted);
+// Bit for bit.
+void ExpectSame(const Trained& got, const Trained& wanted);
+
+}  // namespace pipec
