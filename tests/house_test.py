@@ -13,7 +13,7 @@ COMPILER = ["compiler/ir", "compiler/onnx", "compiler/ops", "compiler/cost", "co
             "compiler/memory"]
 RUNTIME = ["runtime/plan", "runtime/device", "runtime/device/cpu", "runtime/device/cuda", "runtime/device/null",
            "runtime/device/replay", "runtime/transport",
-           "runtime/transport/local", "runtime/executor", "runtime/data", "runtime/checkpoint", "runtime/driver"]
+           "runtime/transport/local", "runtime/transport/nccl", "runtime/executor", "runtime/data", "runtime/checkpoint", "runtime/driver"]
 MAY_INCLUDE = {
     "tools": ["passes", "compiler/report", "compiler/emit", *COMPILER, *RUNTIME],
     "passes": [*COMPILER, "runtime/device", "runtime/device/cpu"],
@@ -36,6 +36,7 @@ MAY_INCLUDE = {
     "runtime/device/replay": ["runtime/device"],
     "runtime/transport": ["runtime/device"],
     "runtime/transport/local": ["runtime/transport", "runtime/device"],
+    "runtime/transport/nccl": ["runtime/transport", "runtime/transport/local", "runtime/device", "runtime/device/cuda"],
     "runtime/checkpoint": [],
     "runtime/data": ["runtime/checkpoint"],
     "runtime/executor": ["runtime/plan", "runtime/device", "runtime/transport"],

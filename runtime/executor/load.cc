@@ -12,6 +12,20 @@
 #include "runtime/executor/instruction.h"
 
 namespace pipec {
+namespace {
+
+// Every way that a message of the plan goes.
+std::vector<Route> Routes(const plan::RankPlan& rank_plan) {
+  std::vector<Route> routes;
+  for (const plan::Message& message : rank_plan.messages()) {
+    const Route route{static_cast<int>(message.peer_rank()), message.sends()};
+    if (std::find(routes.begin(), routes.end(), route) == routes.end()) routes.push_back(route);
+  }
+  return routes;
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(plan::RankPlan rank_plan,
                                                            const std::string& plan_directory, Device& device,
                                                            Transport& transport,
@@ -66,6 +80,7 @@ absl::Status Executor::Load(const std::string& plan_directory) {
   if (lagging_ != nullptr) RETURN_IF_ERROR(PrepareBehind());
   running_.resize(steps_at_once());
   version_slots_.assign(plan_.weight_delay() + 1, 0);
+  RETURN_IF_ERROR(transport_.Start(Routes(plan_)));
   return stream_->Synchronize(absl::Now() + options_.timeout);
 }
 

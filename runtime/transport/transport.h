@@ -26,10 +26,21 @@ struct Piece {
   int64_t bytes;
 };
 
+// Messages in one direction between this rank and another.
+struct Route {
+  int peer = 0;
+  bool sends = false;  // this rank does
+  bool operator==(const Route&) const = default;
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
   virtual absl::string_view name() const = 0;
+
+  // Once, before the first message, by the rank's own thread; all ranks do it at the same time. `routes`: all that this rank
+  // will use. For what takes the peers' help to set up.
+  virtual absl::Status Start(absl::Span<const Route> routes) = 0;
 
   // Enqueues the sending of `pieces`, which must stay as they are until `done` has happened. Sender and receiver must give
   // equal sizes; if not, both ends get FailedPrecondition.

@@ -31,6 +31,7 @@ void MakeChildren(Machine& machine, NcclState& state, NcclClique& parent, NcclCl
     for (size_t i = 0; i < members.size(); ++i) {
       const ncclComm& old = *parent.members[members[i].second];
       ncclComm* const made = state.Add(clique, static_cast<int>(i), old.device, old.blocking, machine);
+      if (old.life == ncclComm::Life::kAborted) made->life = old.life;
       clique->members.push_back(made);
       split.made[members[i].second] = made;
     }
@@ -253,6 +254,14 @@ extern "C" ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclC
   });
 }
 
+extern "C" ncclResult_t ncclCommCount(const ncclComm_t comm, int* count) {
+  return NcclCall("ncclCommCount", [&](Machine& machine, auto&) {
+    const ncclResult_t result = NcclState::Get().Check(machine, comm, "ncclCommCount", true);
+    if (result == ncclSuccess) *count = comm->clique->ranks;
+    return result;
+  });
+}
+
 // In progress until all that was issued has run and every rank has asked for it.
 extern "C" ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return NcclCall("ncclCommFinalize", [&](Machine& machine, auto&) {
@@ -310,6 +319,11 @@ extern "C" ncclResult_t ncclCommAbort(ncclComm_t comm) {
       return result;
     comm->life = ncclComm::Life::kAborted;
     EndLaunches(*comm);
+    // A child that was not handed out goes with it.
+    const auto& splits = comm->clique->splits;
+    if (comm->split_to != nullptr && splits[comm->splits - 1].complete) {
+      if (ncclComm* const child = splits[comm->splits - 1].made.at(comm->rank)) child->life = ncclComm::Life::kAborted;
+    }
     machine.enqueued.notify_all();
     return ncclSuccess;
   });

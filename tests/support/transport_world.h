@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "gtest/gtest.h"
 #include "runtime/device/device.h"
 #include "runtime/transport/local/local_transport.h"
 #include "runtime/transport/transport.h"
@@ -26,6 +28,17 @@ class TransportWorld {
       streams_.push_back(devices_[r]->NewStream().value());
       transports_.push_back(connect(r, *devices_[r]));
     }
+    std::vector<std::thread> starting;
+    for (int r = 0; r < ranks; ++r) {
+      starting.emplace_back([this, r, ranks] {
+        std::vector<Route> routes;
+        for (int peer = 0; peer < ranks; ++peer) {
+          if (peer != r) routes.insert(routes.end(), {{peer, true}, {peer, false}});
+        }
+        EXPECT_TRUE(transports_[r]->Start(routes).ok());
+      });
+    }
+    for (std::thread& thread : starting) thread.join();
   }
 
   Transport& transport(int rank) { return *transports_[rank]; }

@@ -37,6 +37,10 @@ class CudaDevice : public Device, public LaggingDevice, private cuda::CudaContex
 
   absl::string_view name() const override { return "cuda"; }
 
+  void Watch(std::function<absl::Status()> watch) {
+    if (faults_ != nullptr) faults_->Watch(std::move(watch));
+  }
+
   absl::StatusOr<std::byte*> Allocate(int64_t bytes) override {
     RETURN_IF_ERROR(Claim());
     if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("cannot allocate ", bytes, " bytes"));
@@ -205,6 +209,10 @@ absl::StatusOr<int> CountGpus() {
 
 std::unique_ptr<Device> MakeCudaDevice(int ordinal, std::shared_ptr<StepGraphs> graphs) {
   return std::make_unique<CudaDevice>(ordinal, std::move(graphs));
+}
+
+void WatchCudaDevice(Device& device, std::function<absl::Status()> watch) {
+  static_cast<CudaDevice&>(device).Watch(std::move(watch));
 }
 
 }  // namespace pipec

@@ -1,6 +1,7 @@
 // A GPU of this host as a device: memory by one cudaMalloc a call, streams, events, kernels of kernels/.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "runtime/device/device.h"
@@ -20,5 +21,9 @@ absl::StatusOr<int> CountGpus();
 // of the same GPU. Where no GPU is, every call that would need one is Unavailable and says so. Also implements LaggingDevice;
 // without `graphs` nothing is captured.
 std::unique_ptr<Device> MakeCudaDevice(int ordinal, std::shared_ptr<StepGraphs> graphs = nullptr);
+
+// For transports: while the rank's thread waits for the GPU, `watch` is asked again and again, and an error of it ends the
+// wait. Null: nothing is asked any more. `device` is a CUDA device.
+void WatchCudaDevice(Device& device, std::function<absl::Status()> watch);
 
 }  // namespace pipec

@@ -49,7 +49,7 @@ absl::Status CudaEvent::AwaitMark(absl::Time deadline) {
 
 absl::Status CudaEvent::Await(absl::Time deadline) {
   RETURN_IF_ERROR(AwaitMark(deadline));
-  RETURN_IF_ERROR(PollCuda([this] { return cudaEventQuery(event_); }, "cudaEventQuery", deadline));
+  RETURN_IF_ERROR(PollCuda([this] { return cudaEventQuery(event_); }, "cudaEventQuery", faults_, deadline));
   return faults_.Check();
 }
 

@@ -39,7 +39,7 @@ absl::Status CudaStream::Record(Event& event) {
 }
 
 absl::Status CudaStream::Synchronize(absl::Time deadline) {
-  RETURN_IF_ERROR(PollCuda([this] { return cudaStreamQuery(stream_); }, "cudaStreamQuery", deadline));
+  RETURN_IF_ERROR(PollCuda([this] { return cudaStreamQuery(stream_); }, "cudaStreamQuery", faults_, deadline));
   return faults_.Check();
 }
 

@@ -60,6 +60,8 @@ class LocalTransport : public Transport {
 
   absl::string_view name() const override { return "local"; }
 
+  absl::Status Start(absl::Span<const Route>) override { return absl::OkStatus(); }
+
   absl::Status Send(Stream& stream, int to_rank, const MessageTag& tag, absl::Span<const Piece> pieces,
                     Event& done) override {
     return Post(stream, {rank_, to_rank, tag}, &Channel::send, &Channel::receive, pieces, done);
@@ -119,7 +121,9 @@ class LocalTransport : public Transport {
     absl::Status status = CheckSizes(*channel, key.tag), failure;
     if (status.ok() && host_copies_) CopyByHost(*channel);
     // Nothing is waited for: both ends are marked.
-    if (status.ok() && !host_copies_) status = failure = EnqueueCopy(*channel, device_, absl::InfinitePast());
+    if (status.ok() && !host_copies_)
+      status = failure = state_.options.move ? state_.options.move(*channel, key.from_rank, key.to_rank)
+                                             : EnqueueCopy(*channel, device_, absl::InfinitePast());
     Event *sent, *received;
     absl::Time arrival;
     {

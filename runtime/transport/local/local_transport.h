@@ -12,6 +12,8 @@
 
 namespace pipec {
 
+struct Channel;
+
 struct LocalOptions {
   // Send returns only when its receive has been posted: the strictest transport a plan must survive. For
   // tests.
@@ -20,6 +22,9 @@ struct LocalOptions {
   // How long a message is on its way, on a channel that carries one at a time from one rank to another; null: as long
   // as copying takes. For device replay.
   std::function<absl::Duration(const MessageTag&)> wire_time;
+  // Enqueues a message where the host cannot copy, on the streams of both ends, each behind its `ready` (channel.h); null: as
+  // one copy.
+  std::function<absl::Status(const Channel&, int from_rank, int to_rank)> move;
 };
 
 // Where the ranks of one process meet. Must outlive its transports; the memory of all ranks must outlive the
