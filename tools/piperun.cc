@@ -12,10 +12,10 @@
 #include "runtime/base/format_size.h"
 #include "runtime/plan/check.h"
 #include "runtime/plan/load.h"
-#include "runtime/transport/local/local_transport.h"
 #include "tools/run_devices.h"
 #include "tools/run_flags.h"
 #include "tools/run_progress.h"
+#include "tools/run_transports.h"
 
 namespace pipec {
 namespace {
@@ -102,17 +102,6 @@ void PrintText(const RunFlags& flags, const RunResult& result) {
   }
 }
 
-// What the plan models for activations and gradients; what is exchanged once a step is not modelled.
-std::function<absl::Duration(const MessageTag&)> WireTimes(const Manifest& manifest) {
-  std::map<std::pair<int, int>, absl::Duration> times;
-  for (const ManifestMessage& row : manifest.messages)
-    times[{row.from_stage, row.to_stage}] = absl::Nanoseconds(row.modelled_ns);
-  return [times = std::move(times)](const MessageTag& tag) {
-    const auto it = tag.microbatch < 0 ? times.end() : times.find({tag.from_stage, tag.to_stage});
-    return it == times.end() ? absl::ZeroDuration() : it->second;
-  };
-}
-
 absl::StatusOr<RunResult> Execute(RunFlags& flags) {
   absl::StatusOr<Manifest> manifest = LoadManifest(flags.plan);
   if (!manifest.ok()) return manifest.status();
@@ -123,9 +112,6 @@ absl::StatusOr<RunResult> Execute(RunFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat(flag, ": device ", flags.device, " computes nothing that could be kept"));
   }
-  LocalOptions local;
-  if (flags.device == "replay") local.wire_time = WireTimes(*manifest);
-  LocalHub hub(manifest->ranks, local);
   RunProgress progress;
   progress.OnNote(absl::StrCat(flags.plan, ": ", manifest->model, ", ", manifest->schedule, ", ",
                                manifest->ranks, manifest->ranks == 1 ? " rank, " : " ranks, ",
@@ -133,11 +119,11 @@ absl::StatusOr<RunResult> Execute(RunFlags& flags) {
                                threads, threads == 1 ? " thread" : " threads", " a rank (--threads)"));
   absl::StatusOr<MakeDevice> make_device = MakeRunDevices(flags, manifest->ranks, threads, progress);
   if (!make_device.ok()) return make_device.status();
+  absl::StatusOr<MakeTransport> make_transport = MakeRunTransports(flags, *manifest);
+  if (!make_transport.ok()) return make_transport.status();
   flags.options.stop = &stop_requested;
   flags.options.threads = threads;
-  return RunPlan(
-      flags.plan, flags.options, *make_device,
-      [&](int rank, Device& device) { return hub.Connect(rank, device); }, progress);
+  return RunPlan(flags.plan, flags.options, *make_device, *make_transport, progress);
 }
 
 int Main(int argc, char** argv) {

@@ -131,7 +131,13 @@ void AddRunFlags(FlagTable& table, RunFlags& flags) {
 #endif
                 "null", "replay"},
                "null: no arithmetic; replay: none, but kernels and messages take their modelled time");
-  table.Choice("transport", &flags.transport, {"local"}, "local: the ranks are threads of this process");
+  table.Choice("transport", &flags.transport,
+               {"local",
+#if PIPEC_CUDA
+                "nccl"
+#endif
+               },
+               "the ranks are threads of this process; nccl: with a GPU each");
   table.Int("threads", "N", &flags.threads, 1, "threads of each rank", "cores / ranks, at least 1");
   table.Add({.name = "timeout",
              .value = "SECONDS",

@@ -35,7 +35,8 @@ absl::Status VerifyRankPlan(const plan::RankPlan& rank_plan);
 absl::Status VerifyParameterFiles(const plan::RankPlan& rank_plan, const std::string& directory);
 
 // All ranks of one plan, each verified already: they agree on counts; every message has its counterpart with
-// equal dtypes and shapes; both lists complete when every send blocks until its receive is posted.
+// equal dtypes and shapes; both lists complete when every send blocks until its receive is posted; from one rank to another
+// messages are received in the order in which they are sent.
 absl::Status VerifyPlan(absl::Span<const plan::RankPlan* const> rank_plans);
 
 // The actions of a list as they run: once as it stands, or, of an asynchronous plan, the rounds of so many steps, from

@@ -104,15 +104,57 @@ absl::Status CheckValidation(Plans plans) {
   return absl::OkStatus();
 }
 
+// The instance of a message that an action exchanges in a step.
+int NumberOf(const RankPlan& p, const plan::Action& action, int step) {
+  return action.microbatch() < 0 ? -1 - step : step * static_cast<int>(p.microbatches()) + action.microbatch();
+}
+
+// How many steps show all that may overlap.
+int StepsOf(Plans plans, bool training) {
+  int lag = 0;
+  for (const RankPlan* p : plans) {
+    for (const plan::Action& action : p->train()) lag = std::max(lag, static_cast<int>(action.lag()));
+  }
+  if (training && plans[0]->asynchronous()) return lag + 4;
+  return training && plans[0]->validates_late() ? 2 : 1;
+}
+
+// A transport may match messages by their order: from one rank to another they are received in the order in which they are sent.
+absl::Status CheckOneOrder(Plans plans, bool training) {
+  std::map<std::pair<int, int>, std::vector<InstanceKey>> sent, received;  // by rank from and to
+  const int steps = StepsOf(plans, training);
+  for (const RankPlan* rank_plan : plans) {
+    const RankPlan& p = *rank_plan;
+    const int rank = static_cast<int>(p.rank());
+    for (const ActionRun& run : RunsOf(p, training, steps)) {
+      const plan::Action& action = training ? p.train(run.index) : p.eval(run.index);
+      for (uint32_t index : action.messages()) {
+        const plan::Message& message = p.messages(index);
+        const int peer = static_cast<int>(message.peer_rank());
+        (message.sends() ? sent[{rank, peer}] : received[{peer, rank}])
+            .push_back({KeyOf(message), NumberOf(p, action, run.step)});
+      }
+    }
+  }
+  for (const auto& [ranks, order] : sent) {
+    const std::vector<InstanceKey>& other = received[ranks];
+    for (size_t i = 0; i < std::min(order.size(), other.size()); ++i) {
+      if (order[i] == other[i]) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          training ? "training" : "evaluation", ": messages from rank ", ranks.first, " to ", ranks.second,
+          " are sent and received in different orders: message ", i, " is sent from stage ", std::get<1>(order[i].first),
+          " to ", std::get<2>(order[i].first), " for microbatch ", order[i].second, " and received from stage ",
+          std::get<1>(other[i].first), " to ", std::get<2>(other[i].first), " for ", other[i].second));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Runs the lists of all ranks with sends that block until their receive is posted.
 class BlockingRun {
  public:
   BlockingRun(Plans plans, bool training) : plans_(plans), training_(training) {
-    int lag = 0;
-    for (const RankPlan* rank_plan : plans) {
-      for (const plan::Action& action : rank_plan->train()) lag = std::max(lag, static_cast<int>(action.lag()));
-    }
-    const bool rounds = training && plans[0]->asynchronous();
+    const int steps = StepsOf(plans, training);
     for (const RankPlan* rank_plan : plans) {
       const RankPlan& p = *rank_plan;
       std::vector<std::set<uint32_t>> reads(p.programs_size());
@@ -123,8 +165,7 @@ class BlockingRun {
           }
         }
       }
-      const bool late = training && p.validates_late();
-      ranks_.push_back({0, false, {}, std::move(reads), RunsOf(p, training, rounds ? lag + 4 : late ? 2 : 1)});
+      ranks_.push_back({0, false, {}, std::move(reads), RunsOf(p, training, steps)});
     }
   }
 
@@ -194,8 +235,7 @@ class BlockingRun {
     const RankPlan& p = *plans_[r];
     const auto [index, step] = rank.runs[rank.next];
     const plan::Action& action = List(r)[index];
-    const int number = action.microbatch() < 0 ? -1 - step
-                                               : step * static_cast<int>(p.microbatches()) + action.microbatch();
+    const int number = NumberOf(p, action, step);
     const bool late = training_ && p.validates_late();
     if (late && step > 0 && index >= static_cast<int>(p.validate_at())) {
       for (const plan::Message& message : p.messages()) {
@@ -246,8 +286,12 @@ absl::Status VerifyPlan(Plans rank_plans) {
   RETURN_IF_ERROR(CheckCountsAgree(rank_plans));
   RETURN_IF_ERROR(CheckPairs(rank_plans));
   RETURN_IF_ERROR(CheckValidation(rank_plans));
-  if (rank_plans[0]->training()) RETURN_IF_ERROR(BlockingRun(rank_plans, true).Run());
-  return BlockingRun(rank_plans, false).Run();
+  for (const bool training : {true, false}) {
+    if (training && !rank_plans[0]->training()) continue;
+    RETURN_IF_ERROR(BlockingRun(rank_plans, training).Run());
+    RETURN_IF_ERROR(CheckOneOrder(rank_plans, training));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace pipec

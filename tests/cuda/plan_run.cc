@@ -81,9 +81,9 @@ Trained CudaPlans::Train(const std::string& plan, const DevicesOf& devices, cons
   options.export_directory = folder_ / "trained";
   fs::remove_all(options.export_directory);
   Losses losses(trained.losses);
-  trained.status = RunPlan(
-                       plan, options, devices(manifest->ranks),
-                       [&](int rank, Device& device) { return hub.Connect(rank, device); }, losses)
+  const MakeTransport local = [&](int rank, Device& device) { return hub.Connect(rank, device); };
+  trained.status = RunPlan(plan, options, devices(manifest->ranks),
+                           train.meeting ? train.meeting(manifest->ranks) : local, losses)
                        .status();
   if (!trained.status.ok()) return trained;
   const absl::StatusOr<SafetensorsFile> file =

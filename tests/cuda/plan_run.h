@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "runtime/device/device.h"
+#include "runtime/driver/session.h"
 
 namespace pipec {
 
@@ -30,11 +31,15 @@ struct Trained {
   std::map<std::string, std::string> parameters;  // by name, contents; none after a failure
 };
 
+// How the ranks of a run are connected, and what must live as long as they are.
+using MeetingOf = std::function<MakeTransport(int ranks)>;
+
 struct TrainOptions {
   int64_t steps = 6;
   std::string data = "synthetic";
   absl::Duration timeout = absl::Seconds(60);
   bool rendezvous = false;  // a send blocks until its receive is posted
+  MeetingOf meeting;        // null: the local transport
 };
 
 class CudaPlans : public testing::Test {

@@ -240,6 +240,23 @@ TEST(VerifyPlan, FindsDeadlocksOfBlockingSends) {
               AllOf(HasSubstr("deadlock"), HasSubstr("0SEND_F1"), HasSubstr("1SEND_B0")));
 }
 
+// Each completes when sends block, and is matched wrongly by who goes by the order of arrival.
+TEST(VerifyPlan, FindsMessagesReceivedInAnotherOrderThanSent) {
+  absl::Status status = VerifyEdited([](RankPlan&, RankPlan& p) {
+    // 1RECV_F1 in front of 1RECV_F0.
+    p.mutable_train()->SwapElements(1, 2);
+    p.mutable_train()->SwapElements(0, 1);
+  });
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("training: messages from rank 0 to 1"), HasSubstr("different orders"),
+                    HasSubstr("for microbatch 0 and received"), HasSubstr("for 1")));
+  status = VerifyEdited([](RankPlan&, RankPlan& p) {
+    p.mutable_eval()->SwapElements(1, 2);
+    p.mutable_eval()->SwapElements(0, 1);
+  });
+  EXPECT_THAT(std::string(status.message()), HasSubstr("evaluation: messages from rank 0 to 1"));
+}
+
 TEST(CheckPlan, TakesASoundPlanAndNamesTheFileOfABrokenOne) {
   const LinearShape shape;
   WriteLinearPlan(Directory(), shape);

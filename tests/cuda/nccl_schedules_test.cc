@@ -1,0 +1,89 @@
+// Four ranks on a GPU each that talk by NCCL, every schedule, steps as graphs and piece by piece: bit for bit what the local
+// transport gives.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/device/cuda/cuda_device.h"
+#include "runtime/transport/nccl/nccl_transport.h"
+#include "tests/cuda/plan_run.h"
+#include "tests/cuda_emulation/control.h"
+#include "tests/cuda_emulation/nccl_control.h"
+
+namespace pipec {
+namespace {
+
+constexpr int kRanks = 4;
+
+// All ranks in one process, or each in one of its own as far as it can tell.
+MeetingOf ByNccl(bool one_process) {
+  return [one_process](int ranks) -> MakeTransport {
+    std::vector<std::shared_ptr<NcclHub>> hubs;
+    const std::string identifier = NewNcclIdentifier().value();
+    for (int r = 0; r < (one_process ? 1 : ranks); ++r)
+      hubs.push_back(std::make_shared<NcclHub>(ranks, identifier, absl::Seconds(60)));
+    // The transports are gone before this function is.
+    return [hubs, one_process](int rank, Device& device) {
+      return hubs[one_process ? 0 : rank]->Connect(rank, device);
+    };
+  };
+}
+
+// A rank whose graph has no other rank's work.
+DevicesOf Alone(bool graphs) {
+  return [graphs](int) {
+    return [graphs](int rank) { return MakeCudaDevice(rank, NewStepGraphs(1, graphs)); };
+  };
+}
+
+struct Case {
+  const char* schedule;
+  const char* flags;
+};
+
+class NcclSchedules : public CudaPlans, public testing::WithParamInterface<Case> {};
+
+TEST_P(NcclSchedules, EqualTheLocalTransport) {
+  const auto& [schedule, flags] = GetParam();
+  MakeModel("--hidden=8 --inputs=6 --layers=8 --classes=4 --batch=2");
+  const std::string plan = MakePlan(absl::StrCat("--schedule=", schedule, " --stages=4 ", flags));
+  if (HasFatalFailure()) return;
+  cuda_emulation::SetDevices(kRanks);
+  const Trained wanted = TrainEmulated(plan, OnCuda(1, /*graphs=*/false), 0, {.steps = 3});
+  uint64_t seed = 1;
+  for (bool one_process : {true, false}) {
+    for (bool graphs : {false, true}) {
+      SCOPED_TRACE(absl::StrCat(one_process ? "one process" : "a process a rank", graphs ? ", graphs" : ""));
+      const DevicesOf devices = one_process ? OnCuda(kRanks, graphs) : Alone(graphs);
+      ExpectSame(TrainEmulated(plan, devices, seed++, {.steps = 3, .meeting = ByNccl(one_process)}), wanted);
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_EQ(cuda_emulation::LiveCommunicators(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NcclSchedules,
+                         testing::Values(Case{"gpipe", "--microbatches=6"}, Case{"1f1b", "--microbatches=6"},
+                                         Case{"eager-1f1b", "--microbatches=6"},
+                                         Case{"interleaved", "--microbatches=8 --virtual-stages=2"},
+                                         Case{"looped-bfs", "--microbatches=6 --virtual-stages=2"},
+                                         Case{"zb-h1", "--microbatches=6"}, Case{"zb-h2", "--microbatches=8"},
+                                         Case{"zb-v", "--microbatches=8"}, Case{"v-half", "--microbatches=8"},
+                                         Case{"v-min", "--microbatches=8"},
+                                         Case{"dualpipe-v", "--microbatches=8"},
+                                         Case{"pipedream", "--microbatches=1"},
+                                         Case{"pipedream-2bw", "--microbatches=6"}),
+                         [](const auto& info) {
+                           std::string name = info.param.schedule;
+                           for (char& c : name) {
+                             if (c == '-') c = '_';
+                           }
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace pipec
