@@ -42,10 +42,7 @@ Gradients Conv(GradientBuilder& b, Span dy, const Wanted& wanted) {
 
 Gradients MaxPool(GradientBuilder& b, Span dy, const Wanted&) {
   Value* indices = b.RequireOutput(1);
-  Attributes attributes;
-  attributes.Set("storage_order", b.forward()->attributes.Int("storage_order"));
-  attributes.Set("shape", Ints(b.input(0)->type.shape));
-  return {b.Emit("MaxPoolGrad", {dy[0], indices}, std::move(attributes), kPipecDomain)};
+  return {b.Emit("MaxPoolGrad", {dy[0], indices}, WithShape(b, 0), kPipecDomain)};
 }
 
 Gradients AveragePool(GradientBuilder& b, Span dy, const Wanted&) {

@@ -59,8 +59,8 @@ void CudaPlans::Tool(const std::string& command) {
   ASSERT_EQ(std::system(absl::StrCat(bin_, "/", command, " >/dev/null 2>&1").c_str()), 0) << command;
 }
 
-void CudaPlans::MakeModel(const std::string& flags) {
-  Tool(absl::StrCat("make-model mlp -o ", (folder_ / "m.onnx").string(), " ", flags));
+void CudaPlans::MakeModel(const std::string& model) {
+  Tool(absl::StrCat("make-model ", model, " -o ", (folder_ / "m.onnx").string()));
 }
 
 std::string CudaPlans::MakePlan(const std::string& flags) {

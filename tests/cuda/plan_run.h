@@ -47,8 +47,8 @@ class CudaPlans : public testing::Test {
   void SetUp() override;
   void TearDown() override;
 
-  // make-model mlp with these flags.
-  void MakeModel(const std::string& flags);
+  // What make-model makes of a kind and its flags.
+  void MakeModel(const std::string& model);
   // The model's plan with these flags of pipec: its path.
   std::string MakePlan(const std::string& flags);
   Trained Train(const std::string& plan, const DevicesOf& devices, const TrainOptions& options = {});

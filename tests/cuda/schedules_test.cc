@@ -22,7 +22,7 @@ class CudaSchedules : public CudaPlans, public testing::WithParamInterface<Case>
 
 TEST_P(CudaSchedules, EqualTheCpu) {
   const auto& [schedule, flags] = GetParam();
-  MakeModel("--hidden=8 --inputs=6 --layers=8 --classes=4 --batch=2");
+  MakeModel("mlp --hidden=8 --inputs=6 --layers=8 --classes=4 --batch=2");
   const std::string plan = MakePlan(absl::StrCat("--schedule=", schedule, " ", flags));
   if (HasFatalFailure()) return;
   const Trained wanted = Train(plan, OnCpu());

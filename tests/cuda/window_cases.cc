@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "runtime/device/cpu/cpu_device.h"
 #include "tests/cuda/draw.h"
 
 namespace pipec {
@@ -131,6 +132,96 @@ MakeCase ConvolutionGrad(const std::string& op) {
   };
 }
 
+// Of the last axes' windows, one more that ceil_mode counts.
+Attributes Pooling(DrawnWindows& windows, Random& random) {
+  Attributes attributes = windows.attributes;
+  if (attributes.Has("auto_pad") && attributes.String("auto_pad") != "VALID") return attributes;
+  if (Draw(random, 0, 1)) return attributes;
+  attributes.Set("ceil_mode", int64_t{1});
+  const auto strides = attributes.Ints("strides"), dilations = attributes.Ints("dilations"),
+             pads = attributes.Ints("pads");
+  for (size_t i = 0; i < strides.size(); ++i) {
+    const int64_t before = pads.empty() ? 0 : pads[i], after = pads.empty() ? 0 : pads[strides.size() + i];
+    const int64_t room = windows.in[i] + before + after - (windows.kernel[i] - 1) * dilations[i] - 1;
+    if (room % strides[i] != 0 && windows.out[i] * strides[i] < windows.in[i] + before) ++windows.out[i];
+  }
+  return attributes;
+}
+
+TensorType Planes(Random& random, const Shape& places) {
+  return {AnyFloat(random),
+          Joined({Draw(random, 0, 19) ? Draw(random, 1, 3) : 0, Draw(random, 1, 4)}, places)};
+}
+
+// Few different values: there are ties.
+std::string Coarse(const TensorType& type, Random& random) {
+  const std::string values = RandomFloats({type.dtype, {4}}, random);
+  const int64_t size = SizeOf(type.dtype);
+  std::string all;
+  for (int64_t i = 0; i < type.elements(); ++i) all += values.substr(Draw(random, 0, 3) * size, size);
+  return all;
+}
+
+MakeCase Pool(const std::string& op) {
+  return [=](Random& random) {
+    KernelCase c = Named("", op);
+    DrawnWindows windows = DrawWindows(random);
+    c.spec.attributes = Pooling(windows, random);
+    const TensorType x = Planes(random, windows.in);
+    AddInput(c, x, random, false);
+    if (op == "MaxPool") c.inputs[0] = Coarse(x, random);
+    if (op == "LpPool") c.spec.attributes.Set("p", Draw(random, 1, 3));
+    if (op == "AveragePool") c.spec.attributes.Set("count_include_pad", Draw(random, 0, 1));
+    c.spec.outputs = {{{x.dtype, Joined({x.shape[0], x.shape[1]}, windows.out)}}};
+    if (op == "MaxPool" && Draw(random, 0, 2)) {
+      c.spec.outputs.push_back({{DType::kInt64, c.spec.outputs[0].type.shape}});
+      c.spec.attributes.Set("storage_order", Draw(random, 0, 1));
+    }
+    return c;
+  };
+}
+
+MakeCase GlobalPool(const std::string& op) {
+  return [=](Random& random) {
+    KernelCase c = Named("", op);
+    Shape places{Draw(random, 1, 9)};
+    if (Draw(random, 0, 1)) places.push_back(Draw(random, 1, 9));
+    if (Draw(random, 0, 9) == 0) places.push_back(64);
+    const TensorType x = Planes(random, places);
+    AddInput(c, x, random);
+    if (op == "GlobalLpPool") c.spec.attributes.Set("p", Draw(random, 1, 3));
+    c.spec.outputs = {{{x.dtype, Joined({x.shape[0], x.shape[1]}, Shape(places.size(), 1))}}};
+    return c;
+  };
+}
+
+// What the CPU's MaxPool says of X is what MaxPoolGrad reads.
+KernelCase MaxPoolGrad(Random& random) {
+  KernelCase forward = Pool("MaxPool")(random);
+  const TensorType x = forward.spec.inputs[0].type, y = forward.spec.outputs[0].type;
+  forward.spec.outputs = {{y}, {{DType::kInt64, y.shape}}};
+  const auto pooled = RunCase(*MakeCpuDevice(1), forward);
+  KernelCase c = Named("ai.pipec", "MaxPoolGrad");
+  c.spec.attributes = forward.spec.attributes;
+  c.spec.attributes.Set("shape", std::vector<int64_t>(x.shape.begin(), x.shape.end()));
+  AddInput(c, y, random);
+  c.spec.inputs.push_back({{DType::kInt64, y.shape}});
+  c.inputs.push_back(pooled.ok() ? pooled->at(1) : "");
+  c.spec.outputs = {{x}};
+  return c;
+}
+
+KernelCase AveragePoolGrad(Random& random) {
+  KernelCase c = Named("ai.pipec", "AveragePoolGrad");
+  const KernelCase forward = Pool("AveragePool")(random);
+  const TensorType x = forward.spec.inputs[0].type;
+  c.spec.attributes = forward.spec.attributes;
+  c.spec.attributes.Set("shape", std::vector<int64_t>(x.shape.begin(), x.shape.end()));
+  AddInput(c, forward.spec.outputs[0].type, random);
+  c.spec.outputs = {{x}};
+  return c;
+}
+
 }  // namespace
 
 void AddWindowCases(std::map<std::pair<std::string, std::string>, MakeCase>& cases) {
@@ -139,6 +230,11 @@ void AddWindowCases(std::map<std::pair<std::string, std::string>, MakeCase>& cas
        {"ConvInputGrad", "ConvWeightGrad", "ConvTransposeInputGrad", "ConvTransposeWeightGrad"}) {
     cases[{"ai.pipec", op}] = ConvolutionGrad(op);
   }
+  for (const char* op : {"AveragePool", "LpPool", "MaxPool"}) cases[{"", op}] = Pool(op);
+  for (const char* op : {"GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool"})
+    cases[{"", op}] = GlobalPool(op);
+  cases[{"ai.pipec", "MaxPoolGrad"}] = MaxPoolGrad;
+  cases[{"ai.pipec", "AveragePoolGrad"}] = AveragePoolGrad;
 }
 
 }  // namespace pipec

@@ -12,19 +12,10 @@
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/typed.h"
 #include "runtime/device/cpu/kernels/vector_loop.h"
-#include "runtime/device/operands/window.h"
+#include "runtime/device/operands/pooling.h"
 
 namespace pipec::cpu {
 namespace {
-
-// X is (planes, places), Y (planes, windows).
-struct Pooling {
-  Windows windows;
-  int64_t planes = 0;
-  bool count_padding = false;  // AveragePool: padding counts as places
-  bool column_major = false;   // MaxPool: indices count the first spatial axis fastest
-  int64_t p = 2;               // LpPool
-};
 
 // f(row of Y, its plane, its first tap's place along depth and height) for all
 // rows, in parallel.
@@ -122,19 +113,14 @@ void MaxPoolWithIndices(const Pooling &pooling, const void *x, void *y, int64_t 
 template <typename T>
 void AveragePool(const Pooling &pooling, const void *x, void *y) {
   const Windows &windows = pooling.windows;
-  // How many taps of the window at `start` count.
-  const auto count = [&](const WindowAxis &axis, int64_t start) {
-    if (!pooling.count_padding) return std::max<int64_t>(axis.EndTap(start) - axis.FirstTap(start), 0);
-    return std::min(axis.kernel, (axis.in + axis.after - start + axis.dilation - 1) / axis.dilation);
-  };
   ForEachRow(pooling, [&](int64_t row, int64_t plane, int64_t d_start, int64_t h_start) {
     const WindowAxis &width = windows.axes[2];
     T *const to = static_cast<T *>(y) + row * width.out;
     PoolRow(windows, static_cast<const T *>(x) + plane * windows.places(), d_start, h_start, T{0}, to,
             [](T a, T b) { return a + b; });
-    const int64_t lines = count(windows.axes[0], d_start) * count(windows.axes[1], h_start);
+    const int64_t lines = pooling.Counted(windows.axes[0], d_start) * pooling.Counted(windows.axes[1], h_start);
     for (int64_t i = 0; i < width.out; ++i) {
-      to[i] /= static_cast<T>(std::max<int64_t>(lines * count(width, width.Start(i)), 1));
+      to[i] /= static_cast<T>(std::max<int64_t>(lines * pooling.Counted(width, width.Start(i)), 1));
     }
   });
 }
@@ -171,35 +157,6 @@ void LpPool(const Pooling &pooling, const void *x, void *y) {
   });
 }
 
-// The spatial axes of the operand as windows, with the attributes of the op or,
-// if `global`, as one window.
-absl::StatusOr<Pooling> ReadPooling(const KernelSpec &spec, bool global) {
-  const TensorType &x = spec.inputs[0].type, &y = spec.outputs[0].type;
-  if (x.shape.size() < 3 || y.shape.size() != x.shape.size() || x.shape[0] != y.shape[0] ||
-      x.shape[1] != y.shape[1]) {
-    return Invalid(spec, absl::StrCat("X is ", ToString(x), ", Y ", ToString(y),
-                                      ": wanted equal ranks of 3 or more and "
-                                      "the same batch and channels"));
-  }
-  Pooling pooling;
-  pooling.planes = x.shape[0] * x.shape[1];
-  const auto in = absl::MakeSpan(x.shape).subspan(2), out = absl::MakeSpan(y.shape).subspan(2);
-  if (global) {
-    if (NumElements(in) == 0)
-      return Invalid(spec, absl::StrCat("X is ", ToString(x), ": there is nothing to pool"));
-    if (NumElements(out) != 1)
-      return Invalid(spec, absl::StrCat("Y is ", ToString(y), ", wanted one place a channel"));
-    // All spatial axes as one, of which one window reads everything.
-    pooling.windows.rank = 1;
-    pooling.windows.axes[2].in = pooling.windows.axes[2].kernel = NumElements(in);
-    return pooling;
-  }
-  const std::vector<int64_t> kernel = spec.attributes.Ints("kernel_shape");
-  ASSIGN_OR_RETURN(pooling.windows,
-                   ReadWindows(spec, in, out, kernel, spec.attributes.Int("ceil_mode", 0) != 0));
-  return pooling;
-}
-
 using PoolLoop = void (*)(const Pooling &pooling, const void *x, void *y);
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakePool(const KernelSpec &spec, const Pooling &pooling,
@@ -218,8 +175,7 @@ using MaxTypes = TypeList<float, double, int8_t, uint8_t>;
 template <bool kGlobal>
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareMax(const KernelSpec &spec) {
   RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 1, .max_inputs = 1, .max_outputs = kGlobal ? 1 : 2}));
-  ASSIGN_OR_RETURN(Pooling pooling, ReadPooling(spec, kGlobal));
-  pooling.column_major = spec.attributes.Int("storage_order", 0) != 0;
+  ASSIGN_OR_RETURN(const Pooling pooling, ReadPooling(spec, kGlobal));
   const TensorType &x = spec.inputs[0].type, &y = spec.outputs[0].type;
   if (!HasOutput(spec, 1)) {
     return MakePool(spec, pooling, ForType<PoolLoop>(MaxTypes(), x.dtype, [](auto t) -> PoolLoop {
@@ -242,8 +198,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareMax(const KernelSpec &spec) {
 template <bool kGlobal>
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareAverage(const KernelSpec &spec) {
   RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 1, .max_inputs = 1}));
-  ASSIGN_OR_RETURN(Pooling pooling, ReadPooling(spec, kGlobal));
-  pooling.count_padding = spec.attributes.Int("count_include_pad", 0) != 0;
+  ASSIGN_OR_RETURN(const Pooling pooling, ReadPooling(spec, kGlobal));
   return MakePool(spec, pooling,
                   ForType<PoolLoop>(Floats(), spec.inputs[0].type.dtype, [](auto t) -> PoolLoop {
                     using T = typename decltype(t)::type;
@@ -254,8 +209,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareAverage(const KernelSpec &spec) {
 template <bool kGlobal>
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareLp(const KernelSpec &spec) {
   RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 1, .max_inputs = 1}));
-  ASSIGN_OR_RETURN(Pooling pooling, ReadPooling(spec, kGlobal));
-  pooling.p = spec.attributes.Int("p", 2);
+  ASSIGN_OR_RETURN(const Pooling pooling, ReadPooling(spec, kGlobal));
   if (pooling.p < 1) return Invalid(spec, absl::StrCat("attribute p is ", pooling.p, ", wanted 1 or more"));
   return MakePool(spec, pooling,
                   ForType<PoolLoop>(Floats(), spec.inputs[0].type.dtype,

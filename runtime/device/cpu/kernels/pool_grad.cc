@@ -9,7 +9,7 @@
 #include "runtime/device/cpu/kernels/element_kernel.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
-#include "runtime/device/operands/window.h"
+#include "runtime/device/operands/pooling.h"
 
 namespace pipec::cpu {
 namespace {
@@ -87,14 +87,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareMax(const KernelSpec& spec) {
 }
 
 // How many taps of each window of an axis count.
-std::vector<int64_t> Counts(const WindowAxis& axis, bool padding) {
+std::vector<int64_t> Counts(const Pooling& pooling, const WindowAxis& axis) {
   std::vector<int64_t> counts(axis.out);
-  for (int64_t o = 0; o < axis.out; ++o) {
-    const int64_t start = axis.Start(o);
-    counts[o] =
-        padding ? std::min(axis.kernel, (axis.in + axis.after - start + axis.dilation - 1) / axis.dilation)
-                : std::max<int64_t>(axis.EndTap(start) - axis.FirstTap(start), 0);
-  }
+  for (int64_t o = 0; o < axis.out; ++o) counts[o] = pooling.Counted(axis, axis.Start(o));
   return counts;
 }
 
@@ -102,13 +97,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareAverage(const KernelSpec& spec) {
   RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 1, .max_inputs = 1}));
   const TensorType& type = spec.inputs[0].type;
   ASSIGN_OR_RETURN(const Planes planes, ReadPlanes(spec));
-  const std::vector<int64_t> kernel = spec.attributes.Ints("kernel_shape");
-  ASSIGN_OR_RETURN(const Windows windows, ReadWindows(spec, absl::MakeSpan(planes.shape).subspan(2),
-                                                      absl::MakeSpan(type.shape).subspan(2), kernel,
-                                                      spec.attributes.Int("ceil_mode", 0) != 0));
-  const bool padding = spec.attributes.Int("count_include_pad", 0) != 0;
+  ASSIGN_OR_RETURN(const Pooling pooling, ReadPooling(spec, planes.shape, type.shape));
+  const Windows& windows = pooling.windows;
   std::vector<int64_t> counts[3];
-  for (int i = 0; i < 3; ++i) counts[i] = Counts(windows.axes[i], padding);
+  for (int i = 0; i < 3; ++i) counts[i] = Counts(pooling, windows.axes[i]);
   return ForFloats(spec, type.dtype, [=](auto zero) {
     using T = decltype(zero);
     return MakeKernel(0, [=](const KernelArguments& arguments) {

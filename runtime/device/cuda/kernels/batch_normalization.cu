@@ -81,7 +81,7 @@ template <typename T, int kLanes>
 __global__ void __launch_bounds__(kThreads)
     Normalise(const T* x, const Compute<T>* coefficients, T* y, const AxisView view) {
   const int64_t rows = view.outer * view.length;
-  for (RowWalk walk(FirstItem(), ItemStride(), view.inner / kLanes); walk.row() < rows; walk.Next()) {
+  for (RowWalk walk(FirstThread(), AllThreads(), view.inner / kLanes); walk.row() < rows; walk.Next()) {
     const int64_t channel = walk.row() % view.length, at = walk.row() * view.inner + walk.item() * kLanes;
     const Compute<T> factor = coefficients[channel], shift = coefficients[view.length + channel];
     Lanes<kLanes, T> lanes = LoadLanes<kLanes>(x + at);

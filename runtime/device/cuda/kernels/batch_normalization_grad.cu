@@ -57,7 +57,7 @@ template <typename T, int kLanes>
 __global__ void __launch_bounds__(kThreads)
     InputGradient(const T* dy, const T* x, const Line<Compute<T>>* lines, T* dx, const AxisView view) {
   const int64_t rows = view.outer * view.length;
-  for (RowWalk walk(FirstItem(), ItemStride(), view.inner / kLanes); walk.row() < rows; walk.Next()) {
+  for (RowWalk walk(FirstThread(), AllThreads(), view.inner / kLanes); walk.row() < rows; walk.Next()) {
     const int64_t at = walk.row() * view.inner + walk.item() * kLanes;
     const Line<Compute<T>> line = lines[walk.row() % view.length];
     Lanes<kLanes, T> lanes = LoadLanes<kLanes>(dy + at);

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "runtime/device/operands/axis.h"
 #include "runtime/device/cuda/kernels/elements.cuh"
+#include "runtime/device/cuda/kernels/row_walk.cuh"
 #include "runtime/device/cuda/launch.h"
+#include "runtime/device/operands/axis.h"
 
 namespace pipec::cuda {
 
@@ -47,30 +48,6 @@ bool RowsAreVectors(const AxisView& view) {
   return view.inner % Vector<T>::kSize == 0;
 }
 
-// Items first, first + step, ... of rows of `length` items each.
-class RowWalk {
- public:
-  __device__ RowWalk(int64_t first, int64_t step, int64_t length)
-      : row_(first / length),
-        item_(first - row_ * length),
-        row_step_(step / length),
-        item_step_(step - row_step_ * length),
-        length_(length) {}
-  __device__ int64_t row() const { return row_; }
-  __device__ int64_t item() const { return item_; }
-  __device__ void Next() {
-    row_ += row_step_;
-    item_ += item_step_;
-    if (item_ < length_) return;
-    item_ -= length_;
-    ++row_;
-  }
-
- private:
-  int64_t row_, item_;
-  const int64_t row_step_, item_step_, length_;
-};
-
 struct TwoSums {
   double first, second;
 };
@@ -93,8 +70,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t items = view.inner / kLanes;
   for (int64_t channel = blockIdx.y; channel < view.length; channel += gridDim.y) {
     TwoSums sums{0, 0};
-    const int64_t first = int64_t{blockIdx.x} * kThreads + threadIdx.x;
-    for (RowWalk walk(first, splits * kThreads, items); walk.row() < view.outer; walk.Next()) {
+    for (RowWalk walk(FirstThread(), AllThreads(), items); walk.row() < view.outer; walk.Next()) {
       const int64_t row = walk.row() * view.length + channel;
       terms.template Add<kLanes>(row * view.inner + walk.item() * kLanes, channel, sums);
     }

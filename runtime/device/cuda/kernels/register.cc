@@ -13,6 +13,8 @@ const KernelRegistry& Kernels() {
     RegisterBatchNormalizationKernels(*registry);
     RegisterBatchNormalizationGradKernels(*registry);
     RegisterConvolutionKernels(*registry);
+    RegisterPoolKernels(*registry);
+    RegisterPoolGradKernels(*registry);
     RegisterMatMulKernels(*registry);
     RegisterCrossEntropyKernels(*registry);
     RegisterCountCorrectKernels(*registry);

@@ -13,6 +13,8 @@ void RegisterReduceKernels(KernelRegistry& registry);
 void RegisterBatchNormalizationKernels(KernelRegistry& registry);
 void RegisterBatchNormalizationGradKernels(KernelRegistry& registry);
 void RegisterConvolutionKernels(KernelRegistry& registry);
+void RegisterPoolKernels(KernelRegistry& registry);
+void RegisterPoolGradKernels(KernelRegistry& registry);
 void RegisterMatMulKernels(KernelRegistry& registry);
 void RegisterCrossEntropyKernels(KernelRegistry& registry);
 void RegisterCountCorrectKernels(KernelRegistry& registry);
