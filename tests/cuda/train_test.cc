@@ -22,7 +22,7 @@ TEST_F(CudaTraining, LearnsWhatItLearnsOnTheCpu) {
   for (const Case& each :
        {Case{"mlp --hidden=16 --inputs=12 --layers=3 --batch=4", "--microbatches=3 --optimizer=sgd"},
         Case{"mlp --hidden=16 --inputs=12 --layers=3 --batch=4", "--microbatches=3 --optimizer=adam"},
-        Case{"cnn --hidden=4 --image=3x9x9 --batch=2", "--microbatches=2 --optimizer=momentum"}}) {
+        Case{"cnn --hidden=4 --image=3x8x8 --batch=2", "--microbatches=2 --optimizer=momentum"}}) {
     MakeModel(each.model);
     const std::string plan = MakePlan(absl::StrCat("--stages=1 ", each.flags));
     if (HasFatalFailure()) return;
