@@ -39,7 +39,7 @@ absl::StatusOr<MakeTransport> ByNccl(const RunFlags& flags, int ranks) {
                      gpus == 1 ? " GPU" : " GPUs", "; with --transport=local ranks share GPUs"));
   }
   ASSIGN_OR_RETURN(const std::string identifier, NewNcclIdentifier());
-  return [hub = std::make_shared<NcclHub>(ranks, identifier, flags.options.executor.timeout)](
+  return [hub = std::make_shared<NcclHub>(ranks, identifier, NcclOptions{.timeout = flags.options.executor.timeout})](
              int rank, Device& device) { return hub->Connect(rank, device); };
 }
 #endif

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <utility>
 
 namespace pipec {
 namespace {
@@ -65,12 +66,9 @@ class Planner {
     int lag = 0;
     for (int i = 0; i < actions.size(); ++i) {
       lag = std::max(lag, static_cast<int>(actions[i].lag()));
-      for (bool sends : {false, true}) {
-        for (uint32_t m : actions[i].messages()) {
-          if (plan_.messages(m).sends() != sends) continue;
-          list_.actions[i].exchanges.push_back(static_cast<int>(list_.exchanges.size()));
-          list_.exchanges.push_back({i, static_cast<int>(m)});
-        }
+      for (int m : InOneOrder(actions[i])) {
+        list_.actions[i].exchanges.push_back(static_cast<int>(list_.exchanges.size()));
+        list_.exchanges.push_back({i, m});
       }
     }
     // In the last of these rounds everything is under way that ever is.
@@ -87,6 +85,19 @@ class Planner {
     bool sends;
     std::vector<Region> regions;
   };
+
+  // What all ranks exchange at once, by sender and receiver: the same order everywhere, so that it completes even where every
+  // message waits for the one before.
+  std::vector<int> InOneOrder(const Action& action) const {
+    std::vector<int> messages(action.messages().begin(), action.messages().end());
+    const auto ranks = [&](int m) {
+      const plan::Message& message = plan_.messages(m);
+      return message.sends() ? std::pair(plan_.rank(), message.peer_rank())
+                             : std::pair(message.peer_rank(), plan_.rank());
+    };
+    std::stable_sort(messages.begin(), messages.end(), [&](int a, int b) { return ranks(a) < ranks(b); });
+    return messages;
+  }
 
   std::vector<Region> Regions(const std::set<int>& tensors, const Moment& moment) const {
     std::vector<Region> regions;

@@ -24,7 +24,7 @@ struct Exchange {
 
 struct ActionPlan {
   std::vector<int> waits;       // exchanges to wait for before the action, if they are under way
-  std::vector<int> exchanges;   // what it starts: receives first
+  std::vector<int> exchanges;   // what it starts, by sending and receiving rank
   std::vector<int> feeds;       // input ports to write before it
   std::vector<int> deliveries;  // output ports to read after it
 };

@@ -19,13 +19,14 @@ namespace {
 
 constexpr int kRanks = 4;
 
-// All ranks in one process, or each in one of its own as far as it can tell.
-MeetingOf ByNccl(bool one_process) {
-  return [one_process](int ranks) -> MakeTransport {
+// All ranks in one process, or each in one of its own as far as it can tell: then also all messages of a rank on one stream.
+MeetingOf ByNccl(bool one_process, bool one_stream = false) {
+  return [=](int ranks) -> MakeTransport {
     std::vector<std::shared_ptr<NcclHub>> hubs;
     const std::string identifier = NewNcclIdentifier().value();
     for (int r = 0; r < (one_process ? 1 : ranks); ++r)
-      hubs.push_back(std::make_shared<NcclHub>(ranks, identifier, absl::Seconds(60)));
+      hubs.push_back(std::make_shared<NcclHub>(
+          ranks, identifier, NcclOptions{.timeout = absl::Seconds(60), .one_stream = one_stream}));
     // The transports are gone before this function is.
     return [hubs, one_process](int rank, Device& device) {
       return hubs[one_process ? 0 : rank]->Connect(rank, device);
@@ -35,9 +36,8 @@ MeetingOf ByNccl(bool one_process) {
 
 // A rank whose graph has no other rank's work.
 DevicesOf Alone(bool graphs) {
-  return [graphs](int) {
-    return [graphs](int rank) { return MakeCudaDevice(rank, NewStepGraphs(1, graphs)); };
-  };
+  return
+      [graphs](int) { return [graphs](int rank) { return MakeCudaDevice(rank, NewStepGraphs(1, graphs)); }; };
 }
 
 struct Case {
@@ -59,7 +59,8 @@ TEST_P(NcclSchedules, EqualTheLocalTransport) {
     for (bool graphs : {false, true}) {
       SCOPED_TRACE(absl::StrCat(one_process ? "one process" : "a process a rank", graphs ? ", graphs" : ""));
       const DevicesOf devices = one_process ? OnCuda(kRanks, graphs) : Alone(graphs);
-      ExpectSame(TrainEmulated(plan, devices, seed++, {.steps = 3, .meeting = ByNccl(one_process)}), wanted);
+      const MeetingOf meeting = ByNccl(one_process, /*one_stream=*/!one_process && !graphs);
+      ExpectSame(TrainEmulated(plan, devices, seed++, {.steps = 3, .meeting = meeting}), wanted);
     }
     if (HasFailure()) return;
   }
@@ -83,6 +84,32 @@ INSTANTIATE_TEST_SUITE_P(All, NcclSchedules,
                              if (c == '-') c = '_';
                            }
                            return name;
+                         });
+
+// B24: both ranks block in a send and wait for the other to receive. Every send of the double waits for its receive, and here
+// whatever a rank enqueues after it does, too.
+class NcclBlockingSends : public CudaPlans, public testing::WithParamInterface<Case> {};
+
+TEST_P(NcclBlockingSends, CompleteOnOneStream) {
+  MakeModel("--hidden=4 --inputs=4 --layers=12 --classes=3 --skips --batch=1");
+  for (int ranks : {2, 3, 5}) {
+    SCOPED_TRACE(ranks);
+    const std::string plan = MakePlan(absl::StrCat("--schedule=", GetParam().schedule, " --stages=", ranks,
+                                                   " ", GetParam().flags, " --microbatches=", 2 * ranks));
+    if (HasFatalFailure()) return;
+    cuda_emulation::SetDevices(ranks);
+    const Trained wanted = TrainEmulated(plan, OnCuda(1, /*graphs=*/false), 0, {.steps = 2});
+    ExpectSame(TrainEmulated(plan, Alone(/*graphs=*/false), ranks,
+                             {.steps = 2, .meeting = ByNccl(/*one_process=*/false, /*one_stream=*/true)}),
+               wanted);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NcclBlockingSends,
+                         testing::Values(Case{"1f1b", ""}, Case{"interleaved", "--virtual-stages=2"},
+                                         Case{"zb-v", ""}),
+                         [](const auto& info) {
+                           return info.param.schedule == std::string("zb-v") ? "zb_v" : info.param.schedule;
                          });
 
 }  // namespace

@@ -29,7 +29,7 @@ class Hubs {
   Hubs(int ranks, bool one_process) : one_process_(one_process) {
     const std::string identifier = NewNcclIdentifier().value();
     for (int r = 0; r < (one_process ? 1 : ranks); ++r)
-      hubs_.push_back(std::make_unique<NcclHub>(ranks, identifier, kTimeout));
+      hubs_.push_back(std::make_unique<NcclHub>(ranks, identifier, NcclOptions{.timeout = kTimeout}));
   }
   NcclHub& hub(int rank) { return *hubs_[one_process_ ? 0 : rank]; }
 
@@ -189,7 +189,7 @@ TEST(NcclTransport, AnErrorAtAnyCallIsAStatus) {
     const cuda_emulation::LiveObjects before = cuda_emulation::CountLiveObjects();
     const size_t communicators = cuda_emulation::LiveCommunicators();
     {
-      NcclHub hub(2, *NewNcclIdentifier(), absl::Seconds(5));
+      NcclHub hub(2, *NewNcclIdentifier(), {.timeout = absl::Seconds(5)});
       std::vector<std::unique_ptr<Device>> devices;
       std::vector<std::unique_ptr<Transport>> transports;
       for (int r = 0; r < 2; ++r) {
@@ -234,7 +234,7 @@ TEST(NcclTransport, AnErrorAtAnyCallIsAStatus) {
 TEST(NcclTransport, WhatIsSetUpWrongly) {
   cuda_emulation::SetDevices(1);
   cuda_emulation::SetSeed(0);
-  NcclHub hub(2, *NewNcclIdentifier(), absl::Seconds(5));
+  NcclHub hub(2, *NewNcclIdentifier(), {.timeout = absl::Seconds(5)});
   const auto first = MakeCudaDevice(0), second = MakeCudaDevice(0);
   auto a = hub.Connect(0, *first), b = hub.Connect(1, *second);
   absl::Status other;

@@ -30,8 +30,8 @@ absl::StatusOr<std::string> NewNcclIdentifier() {
 }
 
 struct NcclHub::State {
-  State(int number_of_ranks, absl::Duration limit)
-      : timeout(limit),
+  State(int number_of_ranks, NcclOptions how)
+      : options(how),
         local(number_of_ranks,
               {.move = [this](const Channel& channel, int from, int to) { return Move(channel, from, to); }}),
         communicators(number_of_ranks),
@@ -39,7 +39,7 @@ struct NcclHub::State {
 
   // Both ends of a message between ranks of this process.
   absl::Status Move(const Channel& channel, int from, int to) {
-    const absl::Time deadline = absl::Now() + timeout;
+    const absl::Time deadline = absl::Now() + options.timeout;
     for (const ChannelEnd* end : {&channel.send, &channel.receive})
       RETURN_IF_ERROR(end->stream->Wait(*end->ready, deadline));
     std::lock_guard<std::mutex> lock(mutex);
@@ -61,7 +61,7 @@ struct NcclHub::State {
 
   const RankCommunicators::Stop stop = [this] { return Aborted(); };
   ncclUniqueId identifier;
-  const absl::Duration timeout;
+  const NcclOptions options;
   LocalHub local;
   std::mutex mutex;  // of the communicators, also while a call of NCCL uses them
   std::vector<std::unique_ptr<RankCommunicators>>
@@ -86,16 +86,17 @@ class NcclTransport : public Transport {
 
   absl::Status Start(absl::Span<const Route> routes) override {
     const int ranks = static_cast<int>(state_.is_here.size());
-    ASSIGN_OR_RETURN(const std::unique_ptr<Stream> stream, device_.NewStream());
+    ASSIGN_OR_RETURN(std::unique_ptr<Stream> stream, device_.NewStream());
     if (dynamic_cast<CudaStream*>(stream.get()) == nullptr)
       return absl::InvalidArgumentError(
           absl::StrCat("transport nccl needs device cuda, not ", device_.name()));
     WatchCudaDevice(device_, [this] { return Watch(); });
     ASSIGN_OR_RETURN(std::unique_ptr<RankCommunicators> started,
                      RankCommunicators::Start(state_.identifier, ranks, rank_, device_, routes, state_.stop,
-                                              absl::Now() + state_.timeout));
+                                              absl::Now() + state_.options.timeout));
     std::lock_guard<std::mutex> lock(state_.mutex);
     state_.communicators[rank_] = std::move(started);
+    if (state_.options.one_stream) stream_ = std::move(stream);
     return absl::OkStatus();
   }
 
@@ -126,16 +127,17 @@ class NcclTransport : public Transport {
   // This rank's end of a message to or from another process.
   absl::Status Issue(Stream& stream, const Route& route, absl::Span<const Piece> pieces, Event& done) {
     RETURN_IF_ERROR(state_.Aborted());
-    const absl::Time deadline = absl::Now() + state_.timeout;
+    const absl::Time deadline = absl::Now() + state_.options.timeout;
     std::lock_guard<std::mutex> lock(state_.mutex);
     if (state_.communicators[rank_] == nullptr)
       return absl::FailedPreconditionError("a message of a rank that has not started");
     ASSIGN_OR_RETURN(NcclEnd* const end, state_.communicators[rank_]->Find(route));
     RETURN_IF_ERROR(stream.Record(*end->ready));
-    RETURN_IF_ERROR(end->stream->Wait(*end->ready, deadline));
-    const NcclPart part{end, end->stream.get(), pieces};
+    Stream& messages = stream_ != nullptr ? *stream_ : *end->stream;
+    RETURN_IF_ERROR(messages.Wait(*end->ready, deadline));
+    const NcclPart part{end, &messages, pieces};
     RETURN_IF_ERROR(IssueGroup({&part, 1}, state_.stop, deadline));
-    return end->stream->Record(done);
+    return messages.Record(done);
   }
 
   // Asked while this rank waits for its GPU: whether there is still something to wait for.
@@ -159,11 +161,12 @@ class NcclTransport : public Transport {
   const int rank_;
   Device& device_;
   const std::unique_ptr<Transport> here_;  // between ranks of this process
+  std::unique_ptr<Stream> stream_;         // with one_stream
   absl::Time next_question_ = absl::InfinitePast();
 };
 
-NcclHub::NcclHub(int ranks, const std::string& identifier, absl::Duration timeout)
-    : state_(std::make_unique<State>(ranks, timeout)) {
+NcclHub::NcclHub(int ranks, const std::string& identifier, NcclOptions options)
+    : state_(std::make_unique<State>(ranks, options)) {
   std::memset(&state_->identifier, 0, sizeof state_->identifier);
   std::memcpy(state_->identifier.internal, identifier.data(),
               std::min(identifier.size(), sizeof state_->identifier.internal));

@@ -19,11 +19,17 @@ namespace pipec {
 // One for all ranks of a run; bytes, to be handed to every process.
 absl::StatusOr<std::string> NewNcclIdentifier();
 
+struct NcclOptions {
+  absl::Duration timeout = absl::Seconds(300);  // how long a call of NCCL may take
+  // All messages to and from other processes wait for each other: the strictest order a plan must survive. For tests.
+  bool one_stream = false;
+};
+
 // Where the ranks of this process meet. Must outlive its transports; the memory of all ranks must outlive the last call of any.
 class NcclHub {
  public:
-  // `ranks`: of all processes. `timeout`: how long a call of NCCL may take.
-  NcclHub(int ranks, const std::string& identifier, absl::Duration timeout);
+  // `ranks`: of all processes.
+  NcclHub(int ranks, const std::string& identifier, NcclOptions options = {});
   ~NcclHub();
 
   // The transport of one rank, whose GPU no other rank has. All of this process must be connected before any starts.
