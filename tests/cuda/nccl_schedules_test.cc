@@ -49,7 +49,7 @@ class NcclSchedules : public CudaPlans, public testing::WithParamInterface<Case>
 
 TEST_P(NcclSchedules, EqualTheLocalTransport) {
   const auto& [schedule, flags] = GetParam();
-  MakeModel("--hidden=8 --inputs=6 --layers=8 --classes=4 --batch=2");
+  MakeModel("mlp --hidden=8 --inputs=6 --layers=8 --classes=4 --batch=2");
   const std::string plan = MakePlan(absl::StrCat("--schedule=", schedule, " --stages=4 ", flags));
   if (HasFatalFailure()) return;
   cuda_emulation::SetDevices(kRanks);
@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(All, NcclSchedules,
 class NcclBlockingSends : public CudaPlans, public testing::WithParamInterface<Case> {};
 
 TEST_P(NcclBlockingSends, CompleteOnOneStream) {
-  MakeModel("--hidden=4 --inputs=4 --layers=12 --classes=3 --skips --batch=1");
+  MakeModel("mlp --hidden=4 --inputs=4 --layers=12 --classes=3 --skips --batch=1");
   for (int ranks : {2, 3, 5}) {
     SCOPED_TRACE(ranks);
     const std::string plan = MakePlan(absl::StrCat("--schedule=", GetParam().schedule, " --stages=", ranks,
