@@ -36,8 +36,8 @@ std::string CompareOwnCut(const std::vector<double>& own, const std::vector<doub
 std::string CompareStep(const std::vector<double>& loads, const std::vector<double>& other_loads, double step,
                         double other) {
   const double ratio = Ratio(loads, other_loads);
-  if (!(ratio >= kWorthSaying) || !(other > step)) return "";
-  return absl::StrFormat("the slowest stage takes %.3f times as long as it could, in a step that is %.1f %% shorter (modelled)",
+  if (!(ratio >= kWorthSaying) || !(other >= step * kWorthSaying)) return "";
+  return absl::StrFormat("the slowest stage takes %.3f times as long as it could, in a step that is %.1f %% shorter (simulated)",
                          ratio, 100 * (1 - step / other));
 }
 

@@ -12,7 +12,7 @@ namespace pipec {
 std::string CompareOwnCut(const std::vector<double>& own, const std::vector<double>& best);
 
 // Why a cut was taken whose slowest rank takes longer than another's: its step takes `step` seconds, the other's `other`.
-// Empty if it takes no longer.
+// Empty if neither differs by much.
 std::string CompareStep(const std::vector<double>& loads, const std::vector<double>& other_loads, double step,
                         double other);
 

@@ -10,7 +10,7 @@ namespace pipec {
 namespace {
 
 constexpr double kBetter = 1 - 1e-9;
-constexpr int kShifts[] = {1, -1, 2, -2, 4, -4, 8, -8};  // runs
+constexpr int kShifts[] = {1, -1, 2, -2, 4, -4, 8, -8, 16, -16};  // runs
 
 class Boundaries {
  public:

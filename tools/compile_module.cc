@@ -1,6 +1,7 @@
 #include "tools/compile_module.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
@@ -9,13 +10,18 @@
 
 #include "passes/memory_limit.h"
 #include "passes/pass_manager.h"
+#include "runtime/base/least_memory.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
 namespace {
 
-// From plan to plan, how much of the memory of the fastest is aimed at.
+// Plans aim at steps of this ratio from the memory of the fastest down: at which there are does not depend on the limit.
 constexpr double kStep = 0.9;
+// With so many nodes not all of them are made: they would take long.
+constexpr int kManyNodes = 2000;
+// Of the memory, what is not worth another plan.
+constexpr int64_t kSmallPart = 50;
 
 // How a plan is made to take less memory.
 struct Way {
@@ -50,12 +56,13 @@ class Compiler {
     }
     const bool open = LeavesRecomputeOpen();
     RETURN_IF_ERROR(Descend());
-    if (open) {
+    if (open && (!best_ || !has_many_nodes_)) {
       status = Try({{}, true});
       if (!status.ok() && !absl::IsResourceExhausted(status)) return status;
     }
     if (!best_) return least_refusal_;
-    RETURN_IF_ERROR(Try(*best_));
+    if (has_many_nodes_) RETURN_IF_ERROR(Fill());
+    if (!is_last_best_) RETURN_IF_ERROR(Try(*best_));
     return std::move(module_);
   }
 
@@ -73,8 +80,10 @@ class Compiler {
     module_ = nullptr;
     ASSIGN_OR_RETURN(module_, flags_.Import());
     const absl::Status status = lower_(*module_);
+    is_last_best_ = false;
     if (status.ok() && module_->simulation.step_seconds < best_seconds_) {
       best_ = way;
+      is_last_best_ = true;
       best_seconds_ = module_->simulation.step_seconds;
     }
     if (absl::IsResourceExhausted(status) && !module_->memory.empty() && NeededOfLargest() < least_needed_) {
@@ -98,18 +107,76 @@ class Compiler {
     return needed;
   }
 
-  // From the plan that was made last down, until no cut is within what is aimed at.
+  enum class Outcome { kFits, kTooLarge, kNoCut };
+
+  // The plan that aims at the k-th step.
+  absl::StatusOr<Outcome> Visit(int k) {
+    if (const auto it = visited_.find(k); it != visited_.end()) return it->second;
+    if (Aim(k) < 1) return Outcome::kNoCut;
+    Way way;
+    for (size_t r = 0; r < uncounted_.size(); ++r)
+      way.cut_memory.push_back(
+          std::max<int64_t>(static_cast<int64_t>(Aim(k) * ShareOfLargest(r)) - uncounted_[r], 1));
+    const absl::Status status = Try(way);
+    if (!status.ok() && !absl::IsResourceExhausted(status)) return status;
+    const bool planned = module_ != nullptr && !module_->memory.empty();
+    if (!planned) least_cut_ = LeastMemory(status);
+    return visited_[k] = status.ok() ? Outcome::kFits : planned ? Outcome::kTooLarge : Outcome::kNoCut;
+  }
+
+  double Aim(int k) const { return from_ * std::pow(kStep, k); }
+  // The first step at which no device's share is above this.
+  int StepBelow(double aim) const { return std::max(1, static_cast<int>(std::ceil(std::log(aim / from_) / std::log(kStep)))); }
+
+  // From the plan that was made last down: all, or with many nodes from the first that aims at or below the limit to the
+  // first that fits.
   absl::Status Descend() {
-    const double from = NeededOfLargest();
-    std::vector<int64_t> uncounted;
-    for (const RankMemory& memory : module_->memory) uncounted.push_back(memory.needed_bytes() - KeptBytes(memory));
-    for (double aim = from * kStep; aim >= 1; aim *= kStep) {
-      Way way;
-      for (size_t r = 0; r < uncounted.size(); ++r)
-        way.cut_memory.push_back(std::max<int64_t>(static_cast<int64_t>(aim * ShareOfLargest(r)) - uncounted[r], 1));
-      const absl::Status status = Try(way);
-      if (!status.ok() && !absl::IsResourceExhausted(status)) return status;
-      if (module_ == nullptr || module_->memory.empty()) break;
+    from_ = NeededOfLargest();
+    has_many_nodes_ = module_->graph.num_nodes() >= kManyNodes;
+    for (const RankMemory& memory : module_->memory) uncounted_.push_back(memory.needed_bytes() - KeptBytes(memory));
+    const std::vector<int64_t> limits = MemoryLimits(options().cluster);
+    int k = has_many_nodes_ ? StepBelow(static_cast<double>(*std::max_element(limits.begin(), limits.end()))) : 1;
+    for (;; ++k) {
+      ASSIGN_OR_RETURN(const Outcome outcome, Visit(k));
+      if (outcome == Outcome::kNoCut) return has_many_nodes_ ? FindLeast(k) : absl::OkStatus();
+      if (outcome == Outcome::kFits && has_many_nodes_) return absl::OkStatus();
+    }
+  }
+
+  // What the best plan leaves free the cut may fill too, if that makes a faster one.
+  absl::Status Fill() {
+    if (best_->cut_memory.empty()) return absl::OkStatus();
+    if (!is_last_best_) RETURN_IF_ERROR(Try(*best_));
+    const std::vector<int64_t> limits = MemoryLimits(options().cluster);
+    Way way = *best_;
+    bool is_free = false;
+    for (size_t r = 0; r < limits.size(); ++r) {
+      const int64_t left = limits[r] - module_->memory[r].needed_bytes();
+      is_free |= left > limits[r] / kSmallPart;
+      way.cut_memory[r] += left;
+    }
+    const absl::Status status = is_free ? Try(way) : absl::OkStatus();
+    return absl::IsResourceExhausted(status) ? absl::OkStatus() : status;
+  }
+
+  // Nothing fits, and the `without`-th step has no cut: the last that has one needs least, or nearly.
+  absl::Status FindLeast(int without) {
+    int last = 0;  // has one
+    for (const auto& [k, outcome] : visited_) last = k < without ? std::max(last, k) : last;
+    const std::vector<int64_t> limits = MemoryLimits(options().cluster);
+    const bool equal = std::equal(limits.begin() + 1, limits.end(), limits.begin());
+    if (equal && least_cut_ && without - last > 1) {
+      // Devices that are alike were told what would do.
+      const int64_t uncounted = *std::max_element(uncounted_.begin(), uncounted_.end());
+      const int k = std::clamp(StepBelow(static_cast<double>(*least_cut_ + uncounted)) - 1, last + 1, without - 1);
+      ASSIGN_OR_RETURN(const Outcome outcome, Visit(k));
+      without = outcome == Outcome::kNoCut ? k : k + 1;
+      if (outcome != Outcome::kNoCut) last = k;
+    }
+    while (without - last > 1) {
+      const int k = last + (without - last) / 2;
+      ASSIGN_OR_RETURN(const Outcome outcome, Visit(k));
+      (outcome == Outcome::kNoCut ? without : last) = k;
     }
     return absl::OkStatus();
   }
@@ -120,6 +187,12 @@ class Compiler {
   std::unique_ptr<Module> module_;
   std::optional<Way> best_;
   double best_seconds_ = std::numeric_limits<double>::infinity();
+  bool is_last_best_ = false;  // module_ is what came of it
+  double from_ = 0;  // bytes of a device like the largest that the fastest plan needs
+  std::vector<int64_t> uncounted_;  // by rank, bytes that the cut does not count
+  bool has_many_nodes_ = false;
+  std::map<int, Outcome> visited_;
+  std::optional<int64_t> least_cut_;  // bytes a device, in the cut's respect
   absl::Status least_refusal_;
   double least_needed_ = std::numeric_limits<double>::infinity();
 };

@@ -53,8 +53,9 @@ class Profile(Case):
                 self.assertIn("measured", report["times"])
                 self.assertTrue(any("2 ranks of 1 thread each (--profile)" in note for note in report["notes"]), report["notes"])
         text = self.run_tool("pipec", self.model, "--microbatches=8", "--stages=2", given, "--dry-run").stdout
-        self.assertIn("times for cpu: measured", text)
-        self.assertRegex(text, r"step time +[0-9.]+ ms \(from measured costs\)")
+        # With other costs the cut is another one, and with it what sums over the parameters of a rank are long.
+        self.assertRegex(text, r"times for cpu: (9[5-9][0-9.]* % )?measured")
+        self.assertRegex(text, r"step time +[0-9.]+ ms \(from (costs 9[5-9][0-9.]* % )?measured")
         self.assertIn("of messages: fitted", text)
 
     def test_inference_too(self):
