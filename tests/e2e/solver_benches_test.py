@@ -66,6 +66,21 @@ class SolverBenches(Case):
         figures = self.figures("bench-partition", file, "--format=pipedream", "--stages=2")
         self.assertEqual(figures["slowest_stage"], (self.best(nodes, [(a, b, 0) for a, b, _ in edges], 2), "ms"))
 
+    def test_partition_of_drawn_graphs(self):
+        rows = self.run_tool("bench-partition", "--drawn", "--orders=1", "--only=narrow_4", timeout=300).stdout.splitlines()
+        table, last = [line.split() for line in rows[:-6]], [line.split() for line in rows[-6:]]
+        self.assertEqual(table[0][:5], ["graph_stages", "nodes", "ideals", "slowest", "bound"])
+        self.assertEqual(len(table), 6)
+        for name, _, ideals, slowest, bound, over_bound, of_orders, over_orders, _ in table[1:]:
+            self.assertGreaterEqual(float(slowest), float(bound) * (1 - 1e-5), name)
+            self.assertAlmostEqual(float(over_bound), float(slowest) / float(bound), delta=1e-4)
+            self.assertAlmostEqual(float(over_orders), float(slowest) / float(of_orders), delta=1e-4)
+            if ideals != ">50000":
+                self.assertLessEqual(float(over_orders), 1 + 1e-4, name)
+        self.assertEqual([line[0] for line in last], ["narrow_not_at_best", "narrow_worst_over_best", "narrow_worst_seconds",
+                                                      "wide_beyond_1_percent", "wide_worst_over_best", "wide_worst_seconds"])
+        self.assertEqual(float(last[0][1]), 0)
+
     def test_memory(self):
         # Two that never meet, beside one that meets both.
         file = self.write("problem.6.csv", "id,lower,upper,size\na,0,2,4\nb,2,4,4\nc,0,4,2\n")
