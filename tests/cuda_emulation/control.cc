@@ -23,6 +23,17 @@ int64_t CallCount() {
   return Machine::Get().calls;
 }
 
+std::vector<uint64_t> WaitSites() {
+  Machine& machine = Machine::Get();
+  std::lock_guard<std::mutex> lock(machine.lock);
+  return {machine.wait_sites.begin(), machine.wait_sites.end()};
+}
+
+void IgnoreWaitsAt(uint64_t site) {
+  std::lock_guard<std::mutex> lock(Machine::Get().lock);
+  Machine::Get().ignored_site = site;
+}
+
 std::vector<std::string> TakeReports() {
   std::lock_guard<std::mutex> lock(Machine::Get().lock);
   return std::exchange(Machine::Get().reports, {});

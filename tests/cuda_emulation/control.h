@@ -23,6 +23,12 @@ void FailCall(int64_t k, cudaError_t error = cudaErrorUnknown);
 // Calls since SetSeed.
 int64_t CallCount();
 
+// The places in the program, with their two callers, whose cudaStreamWaitEvent has ordered since SetSeed what nothing else had
+// ordered by then. Good in this process.
+std::vector<uint64_t> WaitSites();
+// A mutant of the program, until SetSeed: these waits do nothing and say that all is well.
+void IgnoreWaitsAt(uint64_t site);
+
 // What was refused or found wrong since the last time, in order.
 std::vector<std::string> TakeReports();
 

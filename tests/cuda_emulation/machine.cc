@@ -46,6 +46,8 @@ void Machine::StartAfresh(uint64_t seed) {
   for (const auto& forget : at_restart) forget();
   calls = 0;
   fail_at = 0;
+  wait_sites.clear();
+  ignored_site = 0;
   broken.clear();
   reports.clear();
 }

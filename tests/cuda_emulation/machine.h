@@ -66,6 +66,8 @@ class Machine {
   int64_t calls = 0;
   int64_t fail_at = 0;  // the number of the call that fails; 0: none
   cudaError_t fail_with = cudaSuccess;
+  std::set<uint64_t> wait_sites;  // control.h
+  uint64_t ignored_site = 0;      // 0: none
   std::map<int, cudaError_t> broken;  // devices whose work ended with a fault
   std::vector<std::string> reports;
   std::vector<std::function<void()>> at_restart;  // of the libraries' doubles: to forget what is enqueued

@@ -37,6 +37,10 @@ class Scheduler {
 
   // The host has waited for this operation: all that is enqueued from now on comes after it.
   void HostWaitedFor(const Operation& operation) { host_.Join(operation.clock); }
+  // Whether the host has waited for it or for something behind it.
+  bool HostIsBehind(const Operation& operation) const {
+    return host_.Has(operation.chain, operation.position);
+  }
   // Whether nothing enqueued will still run.
   bool Idle() const { return pending_ == 0; }
   void StartAfresh();

@@ -1,5 +1,8 @@
 // Doubles of the calls about streams.
 #include <cuda_runtime_api.h>
+#include <execinfo.h>
+
+#include <algorithm>
 
 #include "tests/cuda_emulation/call.h"
 #include "tests/cuda_emulation/capture.h"
@@ -29,6 +32,40 @@ cudaError_t CreateStream(const char* name, cudaStream_t* stream, unsigned flags,
         {"stream " + std::to_string(++streams), CurrentDevice(), flags, priority, machine.NewChain()});
     return cudaSuccess;
   });
+}
+
+// A number of the place that a call returns to, and of its two callers' places.
+uint64_t SiteOf(void* returns_to) {
+  constexpr int kCallers = 3, kFrames = 12;
+  void* frames[kFrames];
+  const int count = backtrace(frames, kFrames);
+  void** const own = std::find(frames, frames + count, returns_to);
+  uint64_t site = 1;
+  for (void** frame = own; frame < std::min(own + kCallers, frames + count); ++frame)
+    site = site * 0x9E3779B97F4A7C15 + reinterpret_cast<uintptr_t>(*frame);
+  return site;
+}
+
+// Whether all that a capture's nodes `later` come after, and they themselves, include `earlier`.
+bool Includes(const std::vector<Node>& nodes, const std::vector<int>& later,
+              const std::vector<int>& earlier) {
+  std::vector<bool> included(nodes.size(), false);
+  for (const int node : later) included[node] = true;
+  for (size_t node = nodes.size(); node-- > 0;) {
+    if (!included[node]) continue;
+    for (const int before : nodes[node].after) included[before] = true;
+  }
+  return std::all_of(earlier.begin(), earlier.end(), [&](int node) { return included[node]; });
+}
+
+// Whether the stream's next operation would come after what the event marks without a wait, too.
+bool InOrderAnyway(Machine& machine, const CUstream_st& stream, const CUevent_st& event) {
+  if (event.capture)
+    return stream.capture == event.capture && Includes(event.capture->nodes, stream.frontier, event.frontier);
+  if (!event.recorded) return true;
+  const Operation& marked = *event.recorded;
+  return machine.scheduler.HostIsBehind(marked) ||
+         (stream.last && stream.last->clock.Has(marked.chain, marked.position));
 }
 
 // What may not be asked of a stream that captures, nor of any while a capture forbids unsafe calls.
@@ -118,12 +155,15 @@ extern "C" cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greates
 }
 
 extern "C" cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned flags) {
+  const uint64_t site = SiteOf(__builtin_return_address(0));
   return StreamCall("cudaStreamWaitEvent", handle, [&](Machine& machine, CUstream_st& stream, auto&) {
     if (!machine.events.Has(event))
       return machine.Refuse(cudaErrorInvalidResourceHandle,
                             "cudaStreamWaitEvent for an event that lives no more");
     if (flags != 0)
       return machine.Refuse(cudaErrorInvalidValue, "the emulation knows no flags of cudaStreamWaitEvent");
+    if (!InOrderAnyway(machine, stream, *event)) machine.wait_sites.insert(site);
+    if (site == machine.ignored_site) return cudaSuccess;
     if (event->capture) {
       if (!event->capture->valid || !machine.captures.count(event->capture)) {
         return machine.Refuse(cudaErrorCapturedEvent,

@@ -280,6 +280,35 @@ TEST(Streams, TheLegacyStream) {
   cudaStreamDestroy(free_stream);
 }
 
+// A mutant of a program that makes one stream wait for another is found, whatever the order in which they ran; a wait for what is
+// in order anyway is no place for one.
+TEST(Streams, AnIgnoredWaitIsARace) {
+  cudaStream_t first = NewStream(), second = NewStream();
+  cudaEvent_t event;
+  ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
+  DeviceArray<float> x(std::vector<float>(kCount, 1));
+  std::vector<uint64_t> sites;
+  for (int seed = 0; seed < 40; ++seed) {
+    SetSeed(seed);
+    if (seed % 2 == 1) IgnoreWaitsAt(sites[0]);
+    ASSERT_TRUE(Enqueue(first, x.data(), x.data(), x.data(), 1, 1).ok());
+    ASSERT_EQ(cudaEventRecord(event, first), cudaSuccess);
+    ASSERT_EQ(cudaStreamWaitEvent(first, event, 0), cudaSuccess);
+    ASSERT_EQ(cudaStreamWaitEvent(second, event, 0), cudaSuccess);
+    if (seed % 2 == 0) ASSERT_EQ(cudaStreamWaitEvent(second, event, 0), cudaSuccess);
+    sites = WaitSites();
+    ASSERT_EQ(sites.size(), 1u);
+    ASSERT_TRUE(Enqueue(second, x.data(), x.data(), x.data(), 1, 1).ok());
+    cudaStreamSynchronize(second);
+    cudaStreamSynchronize(first);
+    EXPECT_THAT(TakeReports(), testing::SizeIs(seed % 2));
+  }
+  SetSeed(0);
+  ASSERT_EQ(cudaEventDestroy(event), cudaSuccess);
+  cudaStreamDestroy(first);
+  cudaStreamDestroy(second);
+}
+
 // Host threads share the devices: each has its own stream, and waits for the one before it.
 TEST(Streams, ManyHostThreads) {
   SetSeed(5);

@@ -98,12 +98,12 @@ absl::Status StepGraphs::Come(std::unique_lock<std::mutex>& lock, Member& member
                               absl::FunctionRef<absl::Status()> last) {
   come_.push_back(&member);
   if (static_cast<int>(come_.size()) == ranks_) {
-    const absl::Status status = last();
-    if (failure_.ok()) failure_ = status;
+    result_ = last();
+    if (failure_.ok()) failure_ = result_;
     come_.clear();
     ++meetings_;
     changed_.notify_all();
-    return failure_;
+    return result_;
   }
   const int64_t meeting = meetings_;
   const auto over = [&] { return meetings_ != meeting || !failure_.ok(); };
@@ -112,7 +112,8 @@ absl::Status StepGraphs::Come(std::unique_lock<std::mutex>& lock, Member& member
                                                         " ranks came to a step's graph in time (--timeout)"));
   }
   changed_.notify_all();
-  return failure_;
+  // Who has met goes on, even if a rank has failed since: what the meeting has begun, all must end.
+  return meetings_ != meeting ? result_ : failure_;
 }
 
 // Captures are relaxed: meanwhile other threads, and those that wait for their turn, may make calls that have nothing to do

@@ -71,7 +71,8 @@ class StepGraphs {
   std::condition_variable changed_;
   std::vector<Member*> come_;  // to this meeting
   int64_t meetings_ = 0;
-  absl::Status failure_;
+  absl::Status result_;            // of the last meeting
+  absl::Status failure_;           // the first of any rank
   cudaStream_t stream_ = nullptr;  // the graphs run on it
   int gpu_ = 0;                    // its
   cudaEvent_t forked_ = nullptr, ended_ = nullptr;

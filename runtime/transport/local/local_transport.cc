@@ -114,7 +114,7 @@ class LocalTransport : public Transport {
       }
       end.pieces.assign(pieces.begin(), pieces.end());
       end.done = &done;
-      if ((channel->*other).done == nullptr) return WaitForReceive(channel, mine, lock);
+      if ((channel->*other).done == nullptr) return WaitForReceive(stream, channel, mine, lock);
       channel->moving = true;
       state_.changed.notify_all();
     }
@@ -166,18 +166,26 @@ class LocalTransport : public Transport {
     return events_.emplace_back(std::move(event)).get();
   }
 
-  // In rendezvous mode a send stays here until its receive came (which then took both ends).
-  absl::Status WaitForReceive(Channel* channel, End mine, std::unique_lock<std::mutex>& lock) {
+  // In rendezvous mode a send stays here until its receive came (which then took both ends); where the copy is enqueued, the
+  // rank's own work goes on behind it.
+  absl::Status WaitForReceive(Stream& stream, Channel* channel, End mine,
+                              std::unique_lock<std::mutex>& lock) {
     if (!state_.options.rendezvous || mine != &Channel::send) return absl::OkStatus();
-    const auto limit = absl::ToChronoTime(absl::Now() + state_.options.rendezvous_limit);
-    const bool came = state_.changed.wait_until(lock, limit, [this, channel] {
-      return channel->moving || channel->send.done == nullptr || !state_.aborted.ok();
-    });
-    if (!came) {
-      channel->send.done = nullptr;
-      return absl::DeadlineExceededError("no receive was posted for a blocking send");
+    const absl::Time limit = absl::Now() + state_.options.rendezvous_limit;
+    Event& done = *channel->send.done;
+    if (host_copies_) {
+      const bool came = state_.changed.wait_until(lock, absl::ToChronoTime(limit), [this, channel] {
+        return channel->moving || channel->send.done == nullptr || !state_.aborted.ok();
+      });
+      if (came) return state_.aborted;
+    } else {
+      lock.unlock();
+      const absl::Status status = stream.Wait(done, limit);
+      if (!absl::IsDeadlineExceeded(status)) return status;
+      lock.lock();
     }
-    return state_.aborted;
+    if (channel->send.done == &done && !channel->moving) channel->send.done = nullptr;
+    return absl::DeadlineExceededError("no receive was posted for a blocking send");
   }
 
   LocalHub::State& state_;

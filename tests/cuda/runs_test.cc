@@ -1,0 +1,159 @@
+// Steps that must not update, inference, messages that block, plans whose ranks do not agree: on emulated GPUs as on the CPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ops/op_info.h"
+#include "runtime/data/npz.h"
+#include "runtime/plan/load.h"
+#include "runtime/plan/manifest.h"
+#include "runtime/plan/plan.pb.h"
+#include "tests/cuda/plan_run.h"
+#include "tests/cuda_emulation/control.h"
+
+namespace pipec {
+namespace {
+
+using testing::HasSubstr;
+
+class CudaRuns : public CudaPlans {
+ protected:
+  void SetUp() override {
+    CudaPlans::SetUp();
+    cuda_emulation::SetDevices(2);
+    MakeModel("mlp --hidden=8 --inputs=6 --layers=4 --classes=4 --batch=4");
+  }
+};
+
+// Random samples of 6 numbers in 4 classes, the batches of so many steps; in step `bad`, from 0, one number is none.
+void WriteData(const std::string& path, int64_t steps, int64_t batch, int64_t bad) {
+  std::mt19937_64 random(7);
+  std::normal_distribution<float> draw;
+  std::vector<float> x(steps * batch * 6);
+  for (float& value : x) value = draw(random);
+  x[(bad * batch + batch / 2) * 6] = std::numeric_limits<float>::quiet_NaN();
+  std::vector<int64_t> labels(steps * batch);
+  for (int64_t& label : labels) label = static_cast<int64_t>(random() % 4);
+  const auto bytes = [](const auto& values) {
+    return absl::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof values[0]);
+  };
+  const auto n = static_cast<int64_t>(labels.size());
+  ASSERT_TRUE(WriteNpz(path, {{"x", {{DType::kFloat32, {n, 6}}, bytes(x), nullptr}},
+                              {"labels", {{DType::kInt64, {n}}, bytes(labels), nullptr}}})
+                  .ok());
+}
+
+// The next step has begun when nobody knows yet that this one is skipped: it begins again, with the scale and the count of
+// updates that it would have had.
+TEST_F(CudaRuns, AStepThatIsSkippedChangesNothingAndTheNextBeginsAgain) {
+  if (!HasKernel("cuda", "Cast", "")) GTEST_SKIP() << "float16 needs Cast, and device cuda has none";
+  const TrainOptions options{.steps = 9, .data = folder() / "data.npz", .lr = 0.01};
+  for (const char* schedule : {"1f1b", "zb-h1", "pipedream-2bw"}) {
+    for (int64_t bad : {1, 5, 6}) {
+      WriteData(options.data, options.steps, 16, bad);
+      const std::string plan =
+          MakePlan(absl::StrCat("--stages=2 --microbatches=4 --precision=fp16 --schedule=", schedule));
+      const Trained wanted = Train(plan, OnCpu(), options);
+      ASSERT_EQ(wanted.skipped, std::vector<int64_t>{bad + 1});
+      for (uint64_t seed = 0; seed < 4; ++seed) {
+        SCOPED_TRACE(absl::StrCat(schedule, ", step ", bad + 1, ", seed ", seed));
+        const Trained got = TrainEmulated(plan, OnCuda(1, seed % 2 == 1), seed, options);
+        EXPECT_EQ(got.skipped, wanted.skipped);
+        ExpectNear(got, wanted, 2e-3);
+      }
+    }
+  }
+}
+
+// Updates so large that a later step's numbers overflow: the step that finds out updates nothing, nor does the one behind it that
+// was enqueued already; else the search for the first such number would find parameters instead.
+TEST_F(CudaRuns, ANumberThatIsNotFiniteEndsTheRunAsOnTheCpu) {
+  for (const char* schedule : {"gpipe", "zb-v", "pipedream-2bw"}) {
+    const std::string plan =
+        MakePlan(absl::StrCat("--stages=2 --microbatches=4 --optimizer=sgd --schedule=", schedule));
+    const TrainOptions options{.steps = 9, .lr = 1e13};
+    const Trained wanted = Train(plan, OnCpu(), options);
+    ASSERT_FALSE(wanted.status.ok());
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      SCOPED_TRACE(absl::StrCat(schedule, ", seed ", seed));
+      const Trained got = TrainEmulated(plan, OnCuda(1, seed % 2 == 1), seed, options);
+      EXPECT_EQ(got.status, wanted.status);
+      EXPECT_EQ(got.losses.size(), wanted.losses.size());
+    }
+  }
+}
+
+TEST_F(CudaRuns, InferenceGivesWhatItGivesOnTheCpu) {
+  const std::string plan = MakePlan("--stages=4 --microbatches=8 --mode=infer");
+  const Trained wanted = Train(plan, OnCpu());
+  ASSERT_FALSE(wanted.parameters.empty());
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    ExpectNear(TrainEmulated(plan, OnCuda(1 + seed % 4 / 2, seed % 2 == 1), seed), wanted);
+  }
+}
+
+// B24: sends that return only once their receive is posted, and hold up all that the rank enqueues behind them.
+TEST_F(CudaRuns, NoScheduleNeedsSendsThatBuffer) {
+  MakeModel("mlp --hidden=8 --inputs=6 --layers=10 --classes=4 --batch=4");
+  const std::vector<std::string> plans = {"--schedule=1f1b --stages=2",        "--schedule=1f1b --stages=3",
+                                          "--schedule=1f1b --stages=4",        "--schedule=1f1b --stages=5",
+                                          "--schedule=interleaved --stages=2", "--schedule=zb-v --stages=2"};
+  uint64_t seed = 0;
+  for (const std::string& flags : plans) {
+    SCOPED_TRACE(flags);
+    const std::string plan = MakePlan(absl::StrCat("--microbatches=4 ", flags));
+    const Trained buffered = TrainEmulated(plan, OnCuda(1), ++seed);
+    for (bool graphs : {false, true})
+      ExpectSame(TrainEmulated(plan, OnCuda(1, graphs), ++seed, {.rendezvous = true}), buffered);
+  }
+}
+
+// Rewrites a rank's plan as `edit` has it, and the manifest so that it fits.
+void EditRank(const std::string& directory, const std::string& name, void (*edit)(plan::Tensor&)) {
+  const std::string path = absl::StrCat(directory, "/", name);
+  plan::RankPlan rank_plan;
+  {
+    std::ifstream file(path, std::ios::binary);
+    ASSERT_TRUE(rank_plan.ParseFromIstream(&file));
+  }
+  for (const plan::Message& message : rank_plan.messages()) {
+    if (!message.sends() && message.kind() == plan::ACTIVATIONS)
+      edit(*rank_plan.mutable_tensors(message.tensors(0)));
+  }
+  {
+    std::ofstream file(path, std::ios::binary);
+    ASSERT_TRUE(rank_plan.SerializeToOstream(&file));
+  }
+  absl::StatusOr<Manifest> manifest = LoadManifest(directory);
+  ASSERT_TRUE(manifest.ok());
+  for (ManifestFile& file : manifest->files) {
+    if (file.path == name) file = DescribeFile(path, name).value();
+  }
+  std::ofstream(directory + "/manifest.json") << ToJson(*manifest);
+}
+
+// B22: ranks that do not agree on what a message holds are refused before anything runs.
+TEST_F(CudaRuns, AnEditedPlanIsRefusedBeforeStepOne) {
+  void (*const edits[])(plan::Tensor&) = {
+      [](plan::Tensor& tensor) { tensor.set_dtype(10); },  // float16
+      [](plan::Tensor& tensor) { tensor.set_shape(0, tensor.shape(0) - 1); },
+  };
+  for (const auto edit : edits) {
+    const std::string plan = MakePlan("--stages=2 --microbatches=4");
+    EditRank(plan, "rank-001.plan", edit);
+    cuda_emulation::SetSeed(0);
+    const Trained refused = Train(plan, OnCuda(1));
+    EXPECT_EQ(refused.status.code(), absl::StatusCode::kInvalidArgument) << refused.status;
+    EXPECT_EQ(cuda_emulation::CallCount(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace pipec
