@@ -5,6 +5,7 @@
 
 #include "tests/cuda/channel_cases.h"
 #include "tests/cuda/draw.h"
+#include "tests/cuda/recurrent_cases.h"
 #include "tests/cuda/row_cases.h"
 #include "tests/cuda/window_cases.h"
 
@@ -220,6 +221,7 @@ const std::map<std::pair<std::string, std::string>, MakeCase>& OpCases() {
     AddRowCases(*map);
     AddChannelCases(*map);
     AddWindowCases(*map);
+    AddRecurrentCases(*map);
     return map;
   }();
   return *cases;

@@ -1,10 +1,4 @@
-// What RNN, GRU and LSTM have in common: (X, W, R, B?, sequence_lens?,
-// initial_h?, ...) -> (Y?, Y_h?, ...), gate by gate as ONNX orders them. T
-// steps, samples of the batch, directions, H hidden:
-//   X (T, batch, input), W (directions, gates * H, input), R (directions, gates
-//   * H, H), B (directions, 2 * gates * H), Y (T, directions, batch, H), Y_h
-//   (directions, batch, H); with layout 1 the batch comes first in X, Y and the
-//   states.
+// What RNN, GRU and LSTM have in common; operands and names as in operands/recurrence.h.
 //
 // X @ W^T is one product for all steps; each step then adds H @ R^T and goes
 // through its cell, a sample at a time.
@@ -23,36 +17,6 @@
 #include "runtime/device/cpu/parallel_for.h"
 
 namespace pipec::cpu {
-
-struct Recurrence {
-  int64_t steps = 0, batch = 0, input = 0, hidden = 0, gates = 0;
-  int directions = 1;
-  bool first_reversed = false;  // direction 0 goes backwards; direction 1 always does
-  bool batch_first = false;
-  bool has_bias = false, has_lengths = false, has_initial_h = false;
-  bool linear_before_reset = false;     // GRU
-  bool input_forget = false;            // LSTM
-  float clip = 0;                       // of what enters an activation; 0: none
-  std::vector<Activation> activations;  // of direction 0, then of direction 1
-
-  // The place of step t of a sample among the rows of X.
-  int64_t XRow(int64_t t, int64_t sample) const {
-    return batch_first ? sample * steps + t : t * batch + sample;
-  }
-  int64_t YRow(int64_t t, int direction, int64_t sample) const {
-    return batch_first ? (sample * steps + t) * directions + direction
-                       : (t * directions + direction) * batch + sample;
-  }
-  int64_t StateRow(int direction, int64_t sample) const {
-    return batch_first ? sample * directions + direction : direction * batch + sample;
-  }
-};
-
-// Checks the operands and results that all three ops have and reads their
-// attributes. `otherwise`: the activations of one direction where the node
-// names none. States from operand 5 and result 1 on: `states` of them.
-absl::StatusOr<Recurrence> ReadRecurrence(const KernelSpec &spec, int64_t gates, int states,
-                                          const std::vector<ActivationKind> &otherwise);
 
 // One sample of one step.
 template <typename T>

@@ -4,41 +4,12 @@
 
 #include <cmath>
 #include <cstdint>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "runtime/device/cpu/kernels/vector_loop.h"
 #include "runtime/device/cpu/kernels/vector_math.h"
-#include "runtime/device/device.h"
+#include "runtime/device/operands/recurrence.h"
 
 namespace pipec::cpu {
-
-enum class ActivationKind {
-  kRelu,
-  kTanh,
-  kSigmoid,
-  kAffine,
-  kLeakyRelu,
-  kThresholdedRelu,
-  kScaledTanh,
-  kHardSigmoid,
-  kElu,
-  kSoftsign,
-  kSoftplus
-};
-
-struct Activation {
-  ActivationKind kind = ActivationKind::kTanh;
-  float alpha = 0, beta = 0;
-};
-
-// From the attributes activations, activation_alpha and activation_beta:
-// `directions` times as many as `otherwise` names, or those where the attribute
-// is absent. The values of alpha and beta go to the activations that have such
-// a value, in their order. InvalidArgument for an unknown name or a wrong
-// number of them.
-absl::StatusOr<std::vector<Activation>> ReadActivations(const KernelSpec &spec, int directions,
-                                                        const std::vector<ActivationKind> &otherwise);
 
 // x = f(x), n elements.
 template <typename T>

@@ -96,25 +96,18 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec &spec, const Recur
   }
 }
 
-constexpr ActivationKind kSigmoid = ActivationKind::kSigmoid, kTanh = ActivationKind::kTanh;
-
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareRnn(const KernelSpec &spec) {
-  RETURN_IF_ERROR(CheckOperands(spec, {3, 6, 0, 2}));
-  ASSIGN_OR_RETURN(const Recurrence r, ReadRecurrence(spec, /*gates=*/1, /*states=*/1, {kTanh}));
+  ASSIGN_OR_RETURN(const Recurrence r, ReadRnn(spec));
   return Make<RnnCell>(spec, r);
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareGru(const KernelSpec &spec) {
-  RETURN_IF_ERROR(CheckOperands(spec, {3, 6, 0, 2}));
-  ASSIGN_OR_RETURN(const Recurrence r, ReadRecurrence(spec, /*gates=*/3, /*states=*/1, {kSigmoid, kTanh}));
+  ASSIGN_OR_RETURN(const Recurrence r, ReadGru(spec));
   return Make<GruCell>(spec, r);
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareLstm(const KernelSpec &spec) {
-  RETURN_IF_ERROR(CheckOperands(spec, {3, 8, 0, 3}));
-  ASSIGN_OR_RETURN(const Recurrence r,
-                   ReadRecurrence(spec, /*gates=*/4, /*states=*/2, {kSigmoid, kTanh, kTanh}));
-  RETURN_IF_ERROR(CheckInput(spec, 7, {spec.inputs[0].type.dtype, {r.directions, 3 * r.hidden}}));
+  ASSIGN_OR_RETURN(const Recurrence r, ReadLstm(spec));
   return Make<LstmCell>(spec, r);
 }
 

@@ -5,20 +5,6 @@
 
 namespace pipec::cpu {
 
-absl::Status CheckDifferentiable(const KernelSpec &spec, const Recurrence &r) {
-  const auto refuse = [&](absl::string_view what) {
-    return absl::UnimplementedError(absl::StrCat("node '", spec.name, "' (", spec.op, "): ", what));
-  };
-  if (r.clip > 0) return refuse("attribute clip has no gradient here");
-  for (const Activation &f : r.activations) {
-    const bool bends = f.kind == ActivationKind::kLeakyRelu || f.kind == ActivationKind::kElu ||
-                       f.kind == ActivationKind::kScaledTanh;
-    if ((bends && f.alpha <= 0) || (f.kind == ActivationKind::kThresholdedRelu && f.alpha < 0))
-      return refuse(absl::StrCat("an activation with alpha ", f.alpha, ", wanted a positive one"));
-  }
-  return absl::OkStatus();
-}
-
 namespace {
 
 template <typename T>
@@ -141,47 +127,25 @@ struct LstmCell {
   }
 };
 
-// Operands 5 and 6 are states; 7 to 9 have the types of Y, Y_h and Y_c.
 template <template <typename> class Cell>
-absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec &spec, int64_t gates,
-                                                const std::vector<ActivationKind> &otherwise) {
-  const bool cell = Cell<float>::kHasCell, more = Cell<float>::kHasMore;
-  const int results = cell || more ? 5 : 4;
-  RETURN_IF_ERROR(CheckOperands(
-      spec, {.min_inputs = 3, .max_inputs = 10, .min_outputs = results, .max_outputs = results}));
-  if (spec.inputs.size() != 10) return Invalid(spec, "wanted 10 operands, absent ones marked");
-  // Y, Y_h and Y_c have the types that the forward op gives them.
-  KernelSpec forward = spec;
-  forward.inputs.resize(7);
-  forward.outputs.clear();
-  for (int k = 7; k < 10; ++k) forward.outputs.push_back(spec.inputs[k]);
-  ASSIGN_OR_RETURN(const Recurrence r, ReadRecurrence(forward, gates, cell ? 2 : 1, otherwise));
-  RETURN_IF_ERROR(CheckDifferentiable(spec, r));
-  if (!cell && (Has(spec, 6) || Has(spec, 9))) return Invalid(spec, "operands 6 and 9 are the LSTM's");
+absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec &spec, const Recurrence &r) {
   const DType dtype = spec.inputs[0].type.dtype;
-  const int64_t d = r.directions, rows = r.steps * r.batch;
-  const Shape state = r.batch_first ? Shape{r.batch, d, r.hidden} : Shape{d, r.batch, r.hidden};
-  const Shape row = {d, rows, r.hidden};
-  RETURN_IF_ERROR(CheckOutput(spec, 0, spec.inputs[0].type));
-  RETURN_IF_ERROR(CheckOutput(spec, 1, {dtype, {d, rows, gates * r.hidden}}));
-  RETURN_IF_ERROR(CheckOutput(spec, 2, {dtype, row}));
-  RETURN_IF_ERROR(CheckOutput(spec, 3, {dtype, state}));
-  if (cell || more) RETURN_IF_ERROR(CheckOutput(spec, 4, {dtype, cell ? state : row}));
   if (dtype == DType::kFloat32) return RecurrentGradKernel<float, Cell<float>>::Make(spec, r);
   if (dtype == DType::kFloat64) return RecurrentGradKernel<double, Cell<double>>::Make(spec, r);
   return NoKernelFor(spec, dtype);
 }
 
-constexpr ActivationKind kSigmoid = ActivationKind::kSigmoid, kTanh = ActivationKind::kTanh;
-
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareRnn(const KernelSpec &spec) {
-  return Prepare<RnnCell>(spec, 1, {kTanh});
+  ASSIGN_OR_RETURN(const Recurrence r, ReadRnnGrad(spec));
+  return Make<RnnCell>(spec, r);
 }
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareGru(const KernelSpec &spec) {
-  return Prepare<GruCell>(spec, 3, {kSigmoid, kTanh});
+  ASSIGN_OR_RETURN(const Recurrence r, ReadGruGrad(spec));
+  return Make<GruCell>(spec, r);
 }
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareLstm(const KernelSpec &spec) {
-  return Prepare<LstmCell>(spec, 4, {kSigmoid, kTanh, kTanh});
+  ASSIGN_OR_RETURN(const Recurrence r, ReadLstmGrad(spec));
+  return Make<LstmCell>(spec, r);
 }
 
 }  // namespace

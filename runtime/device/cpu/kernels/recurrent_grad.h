@@ -1,8 +1,4 @@
-// The way back through RNN, GRU and LSTM: (X, W, R, B?, sequence_lens?, initial_h?, initial_c?, dY?, dY_h?,
-// dY_c?) -> (dX, dGates, H, dInitial_h, more?), shapes as in recurrent.h. dGates and H have a row for each row
-// of X, (directions, T * batch, gates * H) and (directions, T * batch, H): the gradient of what enters the
-// gates' activations, and the state before the step; the weights' gradients are products of them. `more` is
-// dInitial_c (LSTM) or has such rows too (GRU).
+// The way back through RNN, GRU and LSTM; operands and results as in operands/recurrence.h.
 //
 // The forward pass is run again, which costs less memory than keeping its gates; then the steps go backwards.
 // Every sum runs in an order of its own, so that threads do not matter.
@@ -17,9 +13,6 @@
 #include "runtime/device/cpu/kernels/recurrent.h"
 
 namespace pipec::cpu {
-
-// Unimplemented if an activation's slope cannot be told from its result, or gates are clipped.
-absl::Status CheckDifferentiable(const KernelSpec& spec, const Recurrence& r);
 
 // dy *= f'(x), n elements, where y = f(x).
 template <typename T>

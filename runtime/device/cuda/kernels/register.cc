@@ -9,6 +9,8 @@ const KernelRegistry& Kernels() {
     RegisterArithmeticKernels(*registry);
     RegisterAccumulateKernels(*registry);
     RegisterGradientScaleKernels(*registry);
+    RegisterRecurrentKernels(*registry);
+    RegisterRecurrentGradKernels(*registry);
     RegisterReduceKernels(*registry);
     RegisterBatchNormalizationKernels(*registry);
     RegisterBatchNormalizationGradKernels(*registry);

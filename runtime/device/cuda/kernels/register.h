@@ -9,6 +9,8 @@ void RegisterUnaryKernels(KernelRegistry& registry);
 void RegisterArithmeticKernels(KernelRegistry& registry);
 void RegisterAccumulateKernels(KernelRegistry& registry);
 void RegisterGradientScaleKernels(KernelRegistry& registry);
+void RegisterRecurrentKernels(KernelRegistry& registry);
+void RegisterRecurrentGradKernels(KernelRegistry& registry);
 void RegisterReduceKernels(KernelRegistry& registry);
 void RegisterBatchNormalizationKernels(KernelRegistry& registry);
 void RegisterBatchNormalizationGradKernels(KernelRegistry& registry);
