@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kBetter = 1 - 1e-9;
 constexpr int kShifts[] = {1, -1, 2, -2, 4, -4, 8, -8, 16, -16};  // runs
+constexpr int kShiftsOfTwo[] = {1, -1, 2, -2};
 
 class Boundaries {
  public:
@@ -50,33 +51,78 @@ class Boundaries {
   std::vector<int> dirty_;          // places
 };
 
+// Tries one move after the other.
+class Mover {
+ public:
+  Mover(const PartitionProblem& problem, double now,
+        absl::FunctionRef<double(const std::vector<int>&, double)> seconds, absl::FunctionRef<bool()> more,
+        std::vector<int>& stage_of)
+      : cut_(problem, stage_of), now_(now), seconds_(seconds), more_(more), stage_of_(stage_of) {}
+
+  double Run() {
+    while (ShiftNeighbours() || ShiftTwo()) {
+    }
+    return now_;
+  }
+
+ private:
+  // Takes the cut as it is now if it is faster.
+  bool Take() {
+    const double then = seconds_(cut_.stage_of(), now_ * kBetter);
+    if (!(then < now_ * kBetter)) return false;
+    now_ = then;
+    stage_of_ = cut_.stage_of();
+    return true;
+  }
+
+  bool ShiftNeighbours() {
+    bool better = false;
+    for (int together = 0; together < cut_.stages() - 1; ++together) {
+      for (int first = 1; first + together < cut_.stages(); ++first) {
+        for (const int by : kShifts) {
+          while (more_() && cut_.Shift(first, first + together, by)) {
+            if (!Take()) {
+              cut_.Shift(first, first + together, -by);
+              break;
+            }
+            better = true;
+          }
+        }
+      }
+    }
+    return better;
+  }
+
+  bool ShiftTwo() {
+    for (int first = 1; first < cut_.stages(); ++first) {
+      for (int second = first + 1; second < cut_.stages(); ++second) {
+        for (const int by : kShiftsOfTwo) {
+          if (!more_() || !cut_.Shift(first, first, by)) continue;
+          for (const int by_second : kShiftsOfTwo) {
+            if (!more_() || !cut_.Shift(second, second, by_second)) continue;
+            if (Take()) return true;
+            cut_.Shift(second, second, -by_second);
+          }
+          cut_.Shift(first, first, -by);
+        }
+      }
+    }
+    return false;
+  }
+
+  Boundaries cut_;
+  double now_;
+  const absl::FunctionRef<double(const std::vector<int>&, double)> seconds_;
+  const absl::FunctionRef<bool()> more_;
+  std::vector<int>& stage_of_;
+};
+
 }  // namespace
 
 double MoveForStep(const PartitionProblem& problem, double now,
                    absl::FunctionRef<double(const std::vector<int>&, double)> seconds,
                    absl::FunctionRef<bool()> more, std::vector<int>& stage_of) {
-  Boundaries cut(problem, stage_of);
-  for (bool better = true; better;) {
-    better = false;
-    for (int together = 0; together < cut.stages() - 1; ++together) {
-      for (int first = 1; first + together < cut.stages(); ++first) {
-        for (size_t k = 0; k < std::size(kShifts); ++k) {
-          if (!more()) return now;
-          if (!cut.Shift(first, first + together, kShifts[k])) continue;
-          const double then = seconds(cut.stage_of(), now * kBetter);
-          if (then < now * kBetter) {
-            now = then;
-            stage_of = cut.stage_of();
-            better = true;
-            --k;  // once more
-          } else {
-            cut.Shift(first, first + together, -kShifts[k]);
-          }
-        }
-      }
-    }
-  }
-  return now;
+  return Mover(problem, now, seconds, more, stage_of).Run();
 }
 
 }  // namespace pipec

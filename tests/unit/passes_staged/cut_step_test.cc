@@ -64,6 +64,70 @@ TEST(CutStep, IsThatOfTheFinishedPlan) {
   }
 }
 
+// Chains of products and long rows of cheap nodes, drawn at random.
+std::unique_ptr<Module> Drawn(int seed) {
+  std::mt19937 random(seed);
+  Net net;
+  for (int k = 0; k < 7; ++k) {
+    net.Layer(k);
+    for (int more = random() % 3; more > 0; --more)
+      net.Emit("Relu", {net.last()}, absl::StrCat("z", k, "_", more));
+  }
+  return net.Finish();
+}
+
+struct Against {
+  int cases = 0, best = 0;
+  double worst = 1;
+};
+
+// The pass's cut against all cuts in the order of the nodes, each as the pass itself takes it to be.
+void CompareWithAll(int seed, const PassContext& context, Against& against) {
+  auto chosen = Drawn(seed), module = Drawn(seed);
+  ASSERT_EQ(Compile(*chosen, context, Level::kStaged), absl::OkStatus());
+  ASSERT_EQ(Compile(*module, context, Level::kTraining), absl::OkStatus());
+  module->graph.NumberNodes();
+  const auto schedule = ChosenSchedule(module->mode, context.options);
+  auto items = BuildStageItems(*module, context.options.cluster);
+  const int stages = items->problem.stages = schedule->shape.stages();
+  items->problem.rank_of_stage = schedule->rank_of_stage;
+  const CutStep step(*module, *items, *schedule, context.options.cluster);
+  std::vector<int> stage_of(items->nodes.size(), 0);
+  double best = std::numeric_limits<double>::infinity();
+  const std::function<void(size_t)> place = [&](size_t item) {
+    if (item == stage_of.size()) {
+      if (stage_of.back() == stages - 1) best = std::min(best, step.Of(stage_of, {}, best));
+      return;
+    }
+    const int before = stage_of[item - 1];
+    const bool glued = items->problem.items[item].glued_to_previous;
+    for (int s = before; s <= (glued ? before : std::min(stages - 1, before + 1)); ++s)
+      stage_of[item] = s, place(item + 1);
+  };
+  place(1);
+  const double found = Known(Drawn(seed), context, *chosen);
+  ++against.cases;
+  against.best += found <= best * (1 + 1e-9);
+  against.worst = std::max(against.worst, found / best);
+}
+
+// One stage a rank, and several.
+TEST(CutStep, TheFastestOfAllCutsOrNearlySo) {
+  Against one, several;
+  for (int seed = 0; seed < 12; ++seed) {
+    for (const std::string schedule : {"1f1b", "zb-h1"}) CompareWithAll(seed, Context(3, 4, schedule), one);
+    for (const std::string schedule : {"interleaved", "zb-v"}) {
+      PassContext context = Context(2, 4, schedule);
+      context.options.virtual_stages = 2;
+      CompareWithAll(seed, context, several);
+    }
+  }
+  EXPECT_GE(one.best, one.cases * 9 / 10) << one.worst;
+  EXPECT_LE(one.worst, 1.02);
+  EXPECT_GE(several.best, several.cases * 8 / 10) << several.worst;
+  EXPECT_LE(several.worst, 1.05);
+}
+
 // No cut that differs by one item is better; the cut stays one of as many stages, in an order that is valid.
 TEST(MoveForStep, EndsWhereNoNeighbourIsBetter) {
   std::mt19937 random(1);
