@@ -45,7 +45,7 @@ Sizes AddRecurrence(KernelCase& c, DType dtype, int64_t gates, size_t activation
   if (Draw(random, 0, 1)) {
     std::vector<std::string> names;
     for (size_t i = 0; i < s.directions * activations; ++i)
-      names.push_back(kActivations[Draw(random, 0, dtype == DType::kFloat32 ? 4 : 10)]);
+      names.push_back(kActivations[Draw(random, 0, dtype == DType::kFloat64 ? 10 : 4)]);
     attributes.Set("activations", names);
   }
   if (gates == 3) attributes.Set("linear_before_reset", Draw(random, 0, 1));
@@ -70,7 +70,7 @@ Sizes AddRecurrence(KernelCase& c, DType dtype, int64_t gates, size_t activation
 MakeCase Forward(const std::string& op, int64_t gates, size_t activations) {
   return [=](Random& random) {
     KernelCase c = Named("", op);
-    const DType dtype = WideFloat(random);
+    const DType dtype = AnyFloat(random);
     const Sizes s = AddRecurrence(c, dtype, gates, activations, random);
     if (Draw(random, 0, 2) == 0) c.spec.attributes.Set("clip", 0.7f);
     if (gates == 4) {
@@ -88,7 +88,7 @@ MakeCase Forward(const std::string& op, int64_t gates, size_t activations) {
 MakeCase Gradient(const std::string& op, int64_t gates, size_t activations) {
   return [=](Random& random) {
     KernelCase c = Named("ai.pipec", op);
-    const DType dtype = WideFloat(random);
+    const DType dtype = AnyFloat(random);
     const Sizes s = AddRecurrence(c, dtype, gates, activations, random);
     const TensorType state{dtype, s.State()};
     const auto add_cell = [&] {
