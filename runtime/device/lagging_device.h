@@ -29,7 +29,8 @@ class LaggingDevice {
   // `enqueue` enqueues work on `stream`, and on streams that join it by events, from which it waits for all in the end. It
   // must be the same work each time for a key, with the same addresses. The first time it is enqueued as it is, to warm up;
   // the second time it is kept, together with that of all ranks whose messages are such events, and from then on enqueued as
-  // a whole. So all these ranks make the same calls in the same order; each waits until all have come: DeadlineExceeded.
+  // a whole. So all these ranks make as many calls, each with keys of its own, and each call waits until all have come:
+  // DeadlineExceeded.
   virtual absl::Status Repeat(Stream& stream, int64_t key, absl::FunctionRef<absl::Status()> enqueue,
                               absl::Time deadline) = 0;
   // A failure of this rank: waits in Repeat end with this status (the first one wins).

@@ -31,7 +31,7 @@ class Figures : public RunObserver {
     trained_.losses.push_back(report.loss);
     if (report.skipped) trained_.skipped.push_back(report.step);
   }
-  void OnEvaluation(const EvaluationReport&) override {}
+  void OnEvaluation(const EvaluationReport& report) override { trained_.evaluations.push_back(report.loss); }
   void OnProgress(absl::string_view, int64_t, int64_t) override {}
 
  private:
@@ -96,6 +96,11 @@ Trained CudaPlans::Train(const std::string& plan, const DevicesOf& devices, cons
   options.data = train.data;
   options.steps = train.steps;
   options.executor.timeout = train.timeout;
+  options.executor.check_finite = train.check_finite;
+  if (train.trace) options.trace = folder_ / "trace.json";
+  if (train.profile) options.profile = folder_ / "profile.json";
+  if (train.eval_every > 0) options.eval_data = "synthetic";
+  options.eval_every = train.eval_every;
   const bool trains = manifest->mode == "train";
   const std::string result = folder_ / (trains ? "trained" : "outputs.npz");
   (trains ? options.export_directory : options.outputs) = result;
@@ -126,6 +131,7 @@ void ExpectNear(const Trained& got, const Trained& wanted, double tolerance) {
   ASSERT_TRUE(wanted.status.ok()) << wanted.status;
   ASSERT_TRUE(got.status.ok()) << got.status;
   EXPECT_THAT(got.losses, testing::Pointwise(testing::NanSensitiveDoubleNear(tolerance), wanted.losses));
+  EXPECT_THAT(got.evaluations, testing::Pointwise(testing::DoubleNear(tolerance), wanted.evaluations));
   for (const auto& [name, contents] : wanted.parameters) {
     const auto it = got.parameters.find(name);
     ASSERT_NE(it, got.parameters.end()) << name;
@@ -143,6 +149,7 @@ void ExpectSame(const Trained& got, const Trained& wanted) {
   ASSERT_TRUE(wanted.status.ok()) << wanted.status;
   ASSERT_TRUE(got.status.ok()) << got.status;
   EXPECT_EQ(got.losses, wanted.losses);
+  EXPECT_EQ(got.evaluations, wanted.evaluations);
   EXPECT_TRUE(got.parameters == wanted.parameters) << "parameters differ";
 }
 

@@ -28,7 +28,8 @@ DevicesOf OnCuda(int gpus, bool graphs = true);
 struct Trained {
   absl::Status status;
   std::vector<double> losses;
-  std::vector<int64_t> skipped;  // steps that updated nothing
+  std::vector<int64_t> skipped;     // steps that updated nothing
+  std::vector<double> evaluations;  // losses
   std::map<std::string, std::string>
       parameters;  // by name, contents; of an inference plan the outputs; none after a failure
 };
@@ -43,6 +44,8 @@ struct TrainOptions {
   absl::Duration timeout = absl::Seconds(60);
   bool rendezvous = false;  // a send blocks until its receive is posted
   MeetingOf meeting;        // null: the local transport
+  int64_t eval_every = 0;   // 0: no evaluation
+  bool trace = false, profile = false, check_finite = false;
 };
 
 class CudaPlans : public testing::Test {

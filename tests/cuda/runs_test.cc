@@ -99,6 +99,38 @@ TEST_F(CudaRuns, InferenceGivesWhatItGivesOnTheCpu) {
   }
 }
 
+// Between steps that are graphs stands an evaluation, which becomes one too; weights in two places come in other order behind it.
+TEST_F(CudaRuns, EvaluationsStandBetweenSteps) {
+  for (const char* schedule : {"1f1b", "zb-h2", "pipedream-2bw"}) {
+    const std::string plan = MakePlan(absl::StrCat("--stages=2 --microbatches=4 --schedule=", schedule));
+    const TrainOptions options{.steps = 7, .eval_every = 4};
+    const Trained wanted = Train(plan, OnCpu(), options);
+    ASSERT_EQ(wanted.evaluations.size(), 3u);
+    for (uint64_t seed = 0; seed < 2; ++seed) {
+      SCOPED_TRACE(absl::StrCat(schedule, ", seed ", seed));
+      ExpectNear(TrainEmulated(plan, OnCuda(1, seed % 2 == 1), seed, options), wanted);
+    }
+  }
+}
+
+// What is traced, measured or looked at waits for the GPU, and changes no number.
+TEST_F(CudaRuns, MeasuredRunsComputeTheSame) {
+  for (const char* schedule : {"1f1b", "zb-h1", "pipedream-2bw"}) {
+    const std::string plan = MakePlan(absl::StrCat("--stages=2 --microbatches=4 --schedule=", schedule));
+    const Trained wanted = TrainEmulated(plan, OnCuda(1), 0, {.steps = 4});
+    for (int what = 0; what < 3; ++what) {
+      SCOPED_TRACE(absl::StrCat(schedule, ", ",
+                                what == 0   ? "trace"
+                                : what == 1 ? "profile"
+                                            : "check-finite"));
+      ExpectSame(
+          TrainEmulated(plan, OnCuda(1), 1 + what,
+                        {.steps = 4, .trace = what == 0, .profile = what == 1, .check_finite = what == 2}),
+          wanted);
+    }
+  }
+}
+
 // B24: sends that return only once their receive is posted, and hold up all that the rank enqueues behind them.
 TEST_F(CudaRuns, NoScheduleNeedsSendsThatBuffer) {
   MakeModel("mlp --hidden=8 --inputs=6 --layers=10 --classes=4 --batch=4");

@@ -55,8 +55,8 @@ StepGraphs::Member::~Member() {
 }
 
 StepGraphs::~StepGraphs() {
-  for (const auto& [key, graph] : graphs_) {
-    if (graph != nullptr) cudaGraphExecDestroy(graph);
+  for (const auto& [keys, work] : works_) {
+    if (work.graph != nullptr) cudaGraphExecDestroy(work.graph);
   }
   for (cudaEvent_t event : {forked_, ended_}) {
     if (event != nullptr) cudaEventDestroy(event);
@@ -66,11 +66,13 @@ StepGraphs::~StepGraphs() {
 
 absl::Status StepGraphs::Repeat(Member& member, CudaStream& stream, int64_t key,
                                 absl::FunctionRef<absl::Status()> enqueue, absl::Time deadline) {
-  const int times = member.times_[key]++;
-  if (times == 0 || !capture_) return enqueue();
-  if (times == 1) RETURN_IF_ERROR(Capture(member, stream, key, enqueue, deadline));
+  if (!capture_) return enqueue();
+  member.key_ = key;
   RETURN_IF_CUDA_ERROR(cudaEventRecord(member.ready_, stream.get()));
-  RETURN_IF_ERROR(Meet(member, deadline, [&] { return Launch(key); }));
+  RETURN_IF_ERROR(Meet(member, deadline, [&] { return Decide(); }));
+  // No other meeting ends before this rank has come to it.
+  if (next_ == Next::kEnqueue) return enqueue();
+  if (next_ == Next::kCapture) RETURN_IF_ERROR(Capture(member, stream, enqueue, deadline));
   RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(stream.get(), ended_, 0));
   return absl::OkStatus();
 }
@@ -116,6 +118,20 @@ absl::Status StepGraphs::Come(std::unique_lock<std::mutex>& lock, Member& member
   return meetings_ != meeting ? result_ : failure_;
 }
 
+absl::Status StepGraphs::Decide() {
+  std::map<const Member*, int64_t> keys;
+  for (const Member* member : come_) keys[member] = member->key_;
+  work_ = &works_[keys];
+  if (work_->graph != nullptr) {
+    next_ = Next::kDone;
+    return Launch();
+  }
+  next_ = work_->seen ? Next::kCapture : Next::kEnqueue;
+  if (work_->seen) return Begin();
+  work_->seen = true;
+  return absl::OkStatus();
+}
+
 // Captures are relaxed: meanwhile other threads, and those that wait for their turn, may make calls that have nothing to do
 // with it, and whoever comes last ends it.
 absl::Status StepGraphs::Begin() {
@@ -133,9 +149,8 @@ absl::Status StepGraphs::Begin() {
   return status;
 }
 
-absl::Status StepGraphs::Capture(Member& member, CudaStream& stream, int64_t key,
+absl::Status StepGraphs::Capture(Member& member, CudaStream& stream,
                                  absl::FunctionRef<absl::Status()> enqueue, absl::Time deadline) {
-  RETURN_IF_ERROR(Meet(member, deadline, [&] { return Begin(); }));
   absl::Status status;
   {
     const cuda::CaptureTurn turn(turn_);
@@ -143,10 +158,10 @@ absl::Status StepGraphs::Capture(Member& member, CudaStream& stream, int64_t key
     if (status.ok()) status = enqueue();
     if (status.ok()) status = CudaStatus(cudaEventRecord(member.joined_, stream.get()), "cudaEventRecord");
   }
-  return Leave(member, status, deadline, [&] { return End(key); });
+  return Leave(member, status, deadline, [&] { return End(); });
 }
 
-absl::Status StepGraphs::End(int64_t key) {
+absl::Status StepGraphs::End() {
   absl::Status status = failure_;
   for (const Member* member : come_) {
     if (status.ok())
@@ -156,16 +171,16 @@ absl::Status StepGraphs::End(int64_t key) {
   // Also of what went wrong, so that the streams are free again.
   const cudaError_t ended = cudaStreamEndCapture(stream_, &graph);
   if (status.ok()) status = CudaStatus(ended, "cudaStreamEndCapture");
-  if (status.ok()) status = CudaStatus(cudaGraphInstantiate(&graphs_[key], graph, 0), "cudaGraphInstantiate");
+  if (status.ok()) status = CudaStatus(cudaGraphInstantiate(&work_->graph, graph, 0), "cudaGraphInstantiate");
   if (graph != nullptr) cudaGraphDestroy(graph);
-  return status;
+  return status.ok() ? Launch() : status;
 }
 
-absl::Status StepGraphs::Launch(int64_t key) {
+absl::Status StepGraphs::Launch() {
   const OnGpu on(gpu_);
   RETURN_IF_ERROR(on.status());
   for (const Member* member : come_) RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(stream_, member->ready_, 0));
-  RETURN_IF_CUDA_ERROR(cudaGraphLaunch(graphs_[key], stream_));
+  RETURN_IF_CUDA_ERROR(cudaGraphLaunch(work_->graph, stream_));
   RETURN_IF_CUDA_ERROR(cudaEventRecord(ended_, stream_));
   return absl::OkStatus();
 }

@@ -30,7 +30,7 @@ class StepGraphs {
   StepGraphs(const StepGraphs&) = delete;
   StepGraphs& operator=(const StepGraphs&) = delete;
 
-  // What belongs to a rank: events of its GPU, and how often it has come with each key.
+  // What belongs to a rank: events of its GPU, and the key that it has come with.
   class Member {
    public:
     // Of the calling thread's GPU.
@@ -41,7 +41,7 @@ class StepGraphs {
     friend class StepGraphs;
     int gpu_ = 0;
     cudaEvent_t ready_ = nullptr, joined_ = nullptr;
-    std::map<int64_t, int> times_;
+    int64_t key_ = 0;
   };
 
   // LaggingDevice's.
@@ -57,12 +57,13 @@ class StepGraphs {
                      absl::FunctionRef<absl::Status()> last);
   absl::Status Come(std::unique_lock<std::mutex>& lock, Member& member, absl::Time deadline,
                     absl::FunctionRef<absl::Status()> last);
-  absl::Status Capture(Member& member, CudaStream& stream, int64_t key,
-                       absl::FunctionRef<absl::Status()> enqueue, absl::Time deadline);
+  absl::Status Capture(Member& member, CudaStream& stream, absl::FunctionRef<absl::Status()> enqueue,
+                       absl::Time deadline);
   // By the last to come, under the lock.
+  absl::Status Decide();
   absl::Status Begin();
-  absl::Status End(int64_t key);
-  absl::Status Launch(int64_t key);
+  absl::Status End();
+  absl::Status Launch();
 
   const int ranks_;
   const bool capture_;
@@ -76,7 +77,13 @@ class StepGraphs {
   cudaStream_t stream_ = nullptr;  // the graphs run on it
   int gpu_ = 0;                    // its
   cudaEvent_t forked_ = nullptr, ended_ = nullptr;
-  std::map<int64_t, cudaGraphExec_t> graphs_;
+  struct Work {
+    bool seen = false;
+    cudaGraphExec_t graph = nullptr;
+  };
+  std::map<std::map<const Member*, int64_t>, Work> works_;  // by the key of each rank
+  Work* work_ = nullptr;                                    // what the ranks have come for
+  enum class Next { kEnqueue, kCapture, kDone } next_ = Next::kEnqueue;
 };
 
 }  // namespace pipec
