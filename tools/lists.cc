@@ -159,10 +159,12 @@ std::string ListDevices(bool json) {
     object["piperun"].push_back({{"name", name}, {"what", what}});
   }
   const auto found = [](bool is_there) { return is_there ? "found" : "missing"; };
-  absl::StrAppend(&text, PIPEC_CUDA ? "not in this version: transports nccl and mpi\n  CUDA toolkit "
-                                     : "not in this build: device cuda, transports nccl and mpi\n  CUDA toolkit ",
-                  found(PIPEC_CUDA_FOUND), ", NCCL ", found(PIPEC_NCCL_FOUND), ", MPI ",
-                  found(PIPEC_MPI_FOUND), "\n");
+  absl::StrAppend(
+      &text,
+      PIPEC_CUDA ? "not in this version: transport mpi\n  CUDA toolkit "
+                 : "not in this build: device cuda, transport nccl; in no version yet: transport mpi\n"
+                   "  CUDA toolkit ",
+      found(PIPEC_CUDA_FOUND), ", NCCL ", found(PIPEC_NCCL_FOUND), ", MPI ", found(PIPEC_MPI_FOUND), "\n");
   return json ? Dumped(object) : text;
 }
 

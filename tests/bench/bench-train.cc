@@ -105,8 +105,8 @@ void Train(const std::string& plan, RunOptions options, int64_t steps, RunObserv
   options.hyperparameters.lr.value = kLearningRate;
   LocalHub hub(1);
   const auto result = RunPlan(
-      plan, options, [](int) { return MakeCpuDevice(1); }, [&](int rank, Device& device) { return hub.Connect(rank, device); },
-      observer);
+      plan, options, [](int) { return MakeCpuDevice(1); },
+      [&](int rank, Device& device) { return hub.Connect(rank, device); }, observer);
   if (result.ok()) return;
   std::fprintf(stderr, "bench-train: %s\n", result.status().ToString().c_str());
   std::exit(1);

@@ -52,8 +52,8 @@ class BlockingSends : public ::testing::Test {
     options.steps = steps;
     Silent silent;
     auto result = RunPlan(
-        plan, options, [](int) { return MakeCpuDevice(1); }, [&](int rank, Device& device) { return hub.Connect(rank, device); },
-        silent);
+        plan, options, [](int) { return MakeCpuDevice(1); },
+        [&](int rank, Device& device) { return hub.Connect(rank, device); }, silent);
     EXPECT_TRUE(result.ok()) << result.status();
     return result.ok() ? *result->last_loss : 0;
   }
@@ -80,8 +80,8 @@ class BlockingSends : public ::testing::Test {
       options.outputs = outputs[rendezvous];
       Silent silent;
       auto result = RunPlan(
-          plan, options, [](int) { return MakeCpuDevice(1); }, [&](int rank, Device& device) { return hub.Connect(rank, device); },
-          silent);
+          plan, options, [](int) { return MakeCpuDevice(1); },
+          [&](int rank, Device& device) { return hub.Connect(rank, device); }, silent);
       EXPECT_TRUE(result.ok()) << result.status();
     }
     EXPECT_EQ(Contents(outputs[0]), Contents(outputs[1])) << "P=" << ranks << " " << flags;
@@ -142,7 +142,8 @@ TEST_F(BlockingSends, StepsThatOverlap) {
 TEST_F(BlockingSends, MessagesOf64Megabytes) {
   std::string ones = "1";
   for (int k = 1; k < 4096; ++k) absl::StrAppend(&ones, ",", 1 + k % 3);
-  std::string text = "<ir_version: 10, opset_import: [\"\" : 21]>\nwide (float[N,1,4096] x) => (float[N] y) <\n";
+  std::string text =
+      "<ir_version: 10, opset_import: [\"\" : 21]>\nwide (float[N,1,4096] x) => (float[N] y) <\n";
   for (int k = 0; k < 4; ++k) absl::StrAppend(&text, "float[4096,1] w", k, " = {", ones, "},\n");
   absl::StrAppend(&text, "int64[2] axes = {1,2}>\n{\nh0 = Mul(x, w0)\n");
   for (int k = 1; k < 4; ++k) absl::StrAppend(&text, "h", k, " = Mul(h", k - 1, ", w", k, ")\n");
@@ -150,7 +151,8 @@ TEST_F(BlockingSends, MessagesOf64Megabytes) {
   const std::string model = folder_ / "m.onnxtxt";
   std::ofstream(model) << text;
   for (const char* schedule : {"interleaved", "zb-v"})
-    Check(model, 2, 1, absl::StrCat("--batch=2 --microbatches=2 --loss=mse --cut=h0,h1,h2 --schedule=", schedule));
+    Check(model, 2, 1,
+          absl::StrCat("--batch=2 --microbatches=2 --loss=mse --cut=h0,h1,h2 --schedule=", schedule));
   Check(model, 2, 1, "--batch=2 --microbatches=2 --loss=mse --cut=h1 --schedule=1f1b");
   Check(model, 2, 3, "--batch=1 --loss=mse --cut=h1 --schedule=pipedream");
 }

@@ -164,10 +164,11 @@ absl::StatusOr<NamedArrays> RunPlanOnce(const std::string& directory,
                                         const std::vector<NamedTensor>& inputs) {
   ASSIGN_OR_RETURN(const Manifest manifest, LoadManifest(directory));
   LocalHub hub(manifest.ranks);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                   Session::Open(
-                       directory, manifest, [](int) { return MakeCpuDevice(1); },
-                       [&](int rank, Device& device) { return hub.Connect(rank, device); }, ExecutorOptions()));
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Session> session,
+      Session::Open(
+          directory, manifest, [](int) { return MakeCpuDevice(1); },
+          [&](int rank, Device& device) { return hub.Connect(rank, device); }, ExecutorOptions()));
   const SuiteInputs data(session->inputs(), inputs);
   Silent observer;
   RunResult result;

@@ -273,10 +273,11 @@ TEST(RunPlan, ReportsTheRankThatFailed) {
   testing::WriteBytes(Path("plan") + "/rank-001.plan", "edited", 6);
   LocalHub hub(2);
   Recorder recorder;
-  const absl::Status status = RunPlan(
-                                  Path("plan"), options, [](int) { return MakeCpuDevice(1); },
-                                  [&](int rank, Device& device) { return hub.Connect(rank, device); }, recorder)
-                                  .status();
+  const absl::Status status =
+      RunPlan(
+          Path("plan"), options, [](int) { return MakeCpuDevice(1); },
+          [&](int rank, Device& device) { return hub.Connect(rank, device); }, recorder)
+          .status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("rank-001.plan"));
 }
 
