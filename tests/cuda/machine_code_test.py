@@ -16,6 +16,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).parent
 GPUS = {"sm_80", "sm_90"}
+SEEN = "sm_90"  # whose instructions are read: which loads are wide is the source's choice
 COMPILING = re.compile(r"Compiling entry function '(\w+)' for '(\w+)'")
 PROPERTIES = re.compile(r"Function properties for (\w+)")
 SPILLS = re.compile(r"(\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -97,14 +98,14 @@ class Kernels(unittest.TestCase):
             if not path.exists():
                 raise AssertionError(f"{path} is missing: build target cuda_machine_code")
             cls.reports[path.stem + ".cu"] = path.with_suffix(".ptxas").read_text()
-            disassembly = subprocess.run([CUOBJDUMP, "-sass", str(path)], capture_output=True, text=True, check=True).stdout
+            disassembly = subprocess.run([CUOBJDUMP, "-sass", "-arch", SEEN, str(path)], capture_output=True, text=True, check=True).stdout
             cls.code[path.stem + ".cu"] = wide_loads(disassembly)
 
     # The two programs must have seen the same kernels, or one of the checks below looks at nothing.
     def test_every_kernel_is_seen_for_every_gpu(self):
         for file, report in self.reports.items():
             seen = kernels(report)
-            self.assertEqual(seen, set(self.code[file]) & seen, file)
+            self.assertLessEqual({kernel for kernel in seen if kernel[0] == SEEN}, set(self.code[file]), file)
             self.assertEqual(seen, {(gpu, kernel) for gpu in GPUS for _, kernel in seen}, file)
             self.assertLessEqual(seen, set(spills(report)), file)
             self.assertTrue(seen, file)
