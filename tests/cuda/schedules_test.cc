@@ -33,14 +33,16 @@ TEST_P(CudaSchedules, EqualTheCpu) {
   const std::string plan =
       MakePlan(absl::StrCat("--schedule=", schedule.name, " --stages=", ranks, " ", schedule.flags));
   if (HasFatalFailure()) return;
-  const Trained wanted = Train(plan, OnCpu());
+  // Two steps piece by piece, two that are captured, one that is launched again.
+  const TrainOptions options{.steps = 5};
+  const Trained wanted = Train(plan, OnCpu(), options);
   cuda_emulation::SetDevices(2);
   Trained first;
   for (int seed = 0; seed < Seeds(); ++seed) {
     const bool graphs = seed % 2 == 1;
     const int gpus = seed % 4 < 2 ? 1 : 2;
     SCOPED_TRACE(absl::StrCat("seed ", seed, ", ", gpus, " GPUs", graphs ? ", graphs" : ""));
-    const Trained got = TrainEmulated(plan, OnCuda(gpus, graphs), seed);
+    const Trained got = TrainEmulated(plan, OnCuda(gpus, graphs), seed, options);
     if (seed == 0) {
       ExpectNear(got, wanted);
       first = got;
