@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/cuda/plan_run.h"
 #include "tests/cuda_emulation/control.h"
@@ -33,6 +35,35 @@ TEST_F(CudaTraining, LearnsWhatItLearnsOnTheCpu) {
       ExpectNear(got, wanted);
     }
   }
+}
+
+TEST_F(CudaTraining, AnErrorAtAnyCallForAConvolutionalNetEndsTheRunWithItsName) {
+  MakeModel("cnn --hidden=2 --image=1x8x8 --batch=1");
+  const std::string plan = MakePlan("--stages=1 --microbatches=1");
+  if (HasFatalFailure()) return;
+  const TrainOptions two_steps{.steps = 2};
+  const cuda_emulation::LiveObjects before = cuda_emulation::CountLiveObjects();
+  const Trained right = TrainEmulated(plan, OnCuda(1), 0, two_steps);
+  ASSERT_TRUE(right.status.ok()) << right.status;
+  const int64_t calls = cuda_emulation::CallCount(), stride = calls / 80 | 1;
+  std::set<std::string> failed;
+  for (int64_t k = 1; k <= calls; k += stride) {
+    cuda_emulation::SetSeed(k);
+    cuda_emulation::FailCall(k, cudaErrorNotSupported);
+    const Trained run = Train(plan, OnCuda(1), two_steps);
+    const std::vector<std::string> reports = cuda_emulation::TakeReports();
+    ASSERT_TRUE(cuda_emulation::CountLiveObjects() == before) << "call " << k << ": " << run.status;
+    ASSERT_FALSE(reports.empty()) << "call " << k;
+    const std::string name = reports[0].substr(0, reports[0].find(':'));
+    if (absl::StrContains(name, "cudnn")) failed.insert(name);
+    if (absl::StrContains(name, "Destroy") || absl::StrContains(name, "Free")) continue;
+    EXPECT_FALSE(run.status.ok()) << name << " failed at call " << k << ", and nobody noticed";
+    EXPECT_THAT(std::string(run.status.message()),
+                testing::ContainsRegex("cudaErrorNotSupported|CUBLAS_STATUS_|CUDNN_STATUS_NOT_SUPPORTED"))
+        << name << " failed at call " << k;
+  }
+  cuda_emulation::SetSeed(0);
+  EXPECT_GE(failed.size(), 8u);
 }
 
 }  // namespace
