@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from pipec_testing import Case, Weights, listed_schedules, main, write_npz
 
-STAGES, WIDTH, ROWS = 4, 512, 512  # 1 MB of float32 a value
+STAGES, LAYERS, WIDTH, ROWS = 4, 8, 512, 512  # 1 MB of float32 a value
 
 # What a row of --list-schedules says that rank r keeps, in stages of which V make 1/P of the model: V times the text.
 KEPT = {
@@ -42,7 +42,7 @@ class B33(Case):
     def setUp(self):
         super().setUp()
         self.model = self.folder / "mlp.onnx"
-        self.run_tool("make-model", "mlp", "--layers=8", f"--inputs={WIDTH}", f"--hidden={WIDTH}", f"--classes={WIDTH}",
+        self.run_tool("make-model", "mlp", f"--layers={LAYERS}", f"--inputs={WIDTH}", f"--hidden={WIDTH}", f"--classes={WIDTH}",
                       f"--batch={ROWS}", "-o", self.model)
 
     def small_model(self):
@@ -54,15 +54,20 @@ class B33(Case):
                          "labels": ("int64", (512,), [values.randrange(8) for _ in range(512)])})
         return model, data
 
+    def cut(self, schedule):
+        """The same at any number of microbatches: pipec's own follows the step, and with it the number."""
+        each = LAYERS // (STAGES * listed_schedules()[schedule]["default_virtual_stages"])
+        return "--cut=" + ",".join(f"layers.{k}.relu" for k in range(each - 1, LAYERS - 1, each))
+
     def peak(self, schedule, microbatches):
-        done = self.run_tool("pipec", self.model, f"--stages={STAGES}", f"--schedule={schedule}",
+        done = self.run_tool("pipec", self.model, f"--stages={STAGES}", f"--schedule={schedule}", self.cut(schedule),
                              f"--microbatches={microbatches}", "--dry-run", "--json")
         return json.loads(done.stdout)["peak_bytes"]
 
     def slots(self, schedule, microbatches):
         """(by rank: kind and slots of every buffer of a microbatch's data, by rank: the compute actions in their order)."""
         written = self.folder / "order.csv"
-        done = self.run_tool("pipec", self.model, f"--stages={STAGES}", f"--schedule={schedule}",
+        done = self.run_tool("pipec", self.model, f"--stages={STAGES}", f"--schedule={schedule}", self.cut(schedule),
                              f"--microbatches={microbatches}", "--dry-run", "--print=planned", f"--emit-schedule={written}")
         ranks = []
         for line in done.stdout.splitlines():
