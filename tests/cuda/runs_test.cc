@@ -36,15 +36,21 @@ class CudaRuns : public CudaPlans {
   }
 };
 
-// Random samples of 6 numbers in 4 classes, the batches of so many steps; in step `bad`, from 0, one number is none.
-void WriteData(const std::string& path, int64_t steps, int64_t batch, int64_t bad) {
+// Random samples of 6 numbers in 4 classes, the batches of so many steps; in step `bad`, from 0, one number is none, or one
+// label is `bad_label` instead.
+void WriteData(const std::string& path, int64_t steps, int64_t batch, int64_t bad, int64_t bad_label = -1) {
   std::mt19937_64 random(7);
   std::normal_distribution<float> draw;
   std::vector<float> x(steps * batch * 6);
   for (float& value : x) value = draw(random);
-  x[(bad * batch + batch / 2) * 6] = std::numeric_limits<float>::quiet_NaN();
   std::vector<int64_t> labels(steps * batch);
   for (int64_t& label : labels) label = static_cast<int64_t>(random() % 4);
+  const int64_t sample = bad * batch + batch / 2;
+  if (bad_label < 0) {
+    x[sample * 6] = std::numeric_limits<float>::quiet_NaN();
+  } else {
+    labels[sample] = bad_label;
+  }
   const auto bytes = [](const auto& values) {
     return absl::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof values[0]);
   };
@@ -199,6 +205,19 @@ TEST_F(CudaRuns, ANumberThatIsNotFiniteEndsTheRunAsOnTheCpu) {
       EXPECT_EQ(got.status, wanted.status);
       EXPECT_EQ(got.losses.size(), wanted.losses.size());
     }
+  }
+}
+
+// What a kernel finds in its operands ends the run a step later, named, on every rank.
+TEST_F(CudaRuns, ALabelOutOfRangeEndsTheRun) {
+  const std::string plan = MakePlan("--stages=2 --microbatches=4");
+  const TrainOptions options{.steps = 9, .data = folder() / "data.npz"};
+  WriteData(options.data, options.steps, 16, 4, /*bad_label=*/9);
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    const Trained run = TrainEmulated(plan, OnCuda(1, seed % 2 == 1), seed, options);
+    EXPECT_EQ(run.status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(run.status.message()), testing::StartsWith("rank 1, step "));
+    EXPECT_THAT(std::string(run.status.message()), HasSubstr("label 9 at flat position 0 is not in [0, 4)"));
   }
 }
 
