@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""piperun as preset cuda builds it, over one emulated GPU: what --device and --transport take, and what they say.
+
+    PIPEC_BIN=FOLDER piperun_test.py
+"""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+BIN = pathlib.Path(os.environ["PIPEC_BIN"])
+
+
+def run(*words, code=0):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    assert done.returncode == code, (words, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+class Piperun(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        model = pathlib.Path(cls.folder.name, "m.onnx")
+        run(BIN / "make-model", "mlp", "--layers=4", "--hidden=6", "--inputs=5", "--classes=3", "--batch=2", "-o", model)
+        cls.plans = {ranks: pathlib.Path(cls.folder.name, f"{ranks}.plan") for ranks in (1, 2)}
+        for ranks, plan in cls.plans.items():
+            run(BIN / "pipec", model, f"--stages={ranks}", "--microbatches=4", "-o", plan)
+
+    def piperun(self, ranks, *flags, code=0):
+        return run(BIN / "emulated" / "piperun", self.plans[ranks], "--data=synthetic", "--steps=3", *flags, code=code)
+
+    def test_nccl_takes_a_gpu_a_rank(self):
+        self.piperun(1, "--device=cuda", "--transport=nccl")
+        said = self.piperun(2, "--device=cuda", "--transport=nccl", code=1).stderr
+        self.assertIn("--transport=nccl needs a GPU a rank: the plan has 2 ranks, this host 1 GPU; with --transport=local", said)
+
+    def test_nccl_connects_gpus(self):
+        self.assertIn("--transport=nccl connects GPUs: it needs --device=cuda, not cpu", self.piperun(2, "--transport=nccl", code=1).stderr)
+
+    def test_ranks_share_a_gpu(self):
+        self.assertIn("2 ranks share 1 GPU", self.piperun(2, "--device=cuda").stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
