@@ -1,7 +1,6 @@
 // What the emulation's control says on a GPU: nothing. So the tests that compare kernels and whole plans with the CPU run there as
 // they are; those that inject errors, count objects or ask for more GPUs than there are do not (run.sh).
 #include "tests/cuda_emulation/control.h"
-#include "tests/cuda_emulation/operands.h"
 
 namespace cuda_emulation {
 
@@ -12,7 +11,5 @@ std::vector<std::string> TakeReports() { return {}; }
 void SetDevices(int, size_t) {}
 void SetPatience(std::chrono::milliseconds) {}
 LiveObjects CountLiveObjects() { return {}; }
-OperandRanges::OperandRanges(std::vector<OperandRange>) {}
-OperandRanges::~OperandRanges() = default;
 
 }  // namespace cuda_emulation
