@@ -96,6 +96,8 @@ absl::StatusOr<DeviceProfile> FindDevice(absl::string_view name) {
                                  [](std::string* out, const DeviceProfile& p) { out->append(p.name); })));
 }
 
+bool IsGpu(const DeviceProfile& device) { return device.name != "cpu" && FindDevice(device.name).ok(); }
+
 Link Cluster::LinkBetween(int a, int b) const {
   const auto ranks = rank_links.find(std::minmax(a, b));
   if (ranks != rank_links.end()) return ranks->second;

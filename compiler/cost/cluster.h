@@ -63,6 +63,8 @@ struct Cluster {
 absl::Span<const DeviceProfile> AllDeviceProfiles();
 // InvalidArgument that lists the known ones if there is none of this name. "cpu" is one core, and its memory left open.
 absl::StatusOr<DeviceProfile> FindDevice(absl::string_view name);
+// Whether it is a published GPU, which piperun --device=cuda runs a rank on.
+bool IsGpu(const DeviceProfile& device);
 // How many such devices there are: of "cpu" this machine's cores, of others as many as a host usually has.
 int DevicesOfOneHost(absl::string_view device);
 // So many of one device, on one host.

@@ -57,7 +57,7 @@ absl::Status CheckTarget(const std::string& directory) {
 
 absl::Status EmitPlan(const Module& module, const ParameterPlacement& placement, const EmitOptions& options) {
   RETURN_IF_ERROR(CheckTarget(options.directory));
-  RETURN_IF_ERROR(CheckKernels(module));
+  RETURN_IF_ERROR(CheckKernels(module, options.cluster));
   ASSIGN_OR_RETURN(NewDirectory directory, NewDirectory::Create(options.directory));
   Manifest manifest = MakeManifest(module, placement, options.pipec_version);
   Files files(directory.path(), manifest);

@@ -27,6 +27,17 @@ double At(DType dtype, const std::string& bytes, int64_t i) {
       return ToFloat(as(BFloat16{}));
     case DType::kInt32:
       return as(int32_t{});
+    case DType::kUint32:
+      return as(uint32_t{});
+    case DType::kInt16:
+      return as(int16_t{});
+    case DType::kUint16:
+      return as(uint16_t{});
+    case DType::kInt8:
+      return as(int8_t{});
+    case DType::kUint8:
+    case DType::kBool:
+      return as(uint8_t{});
     default:
       return static_cast<double>(as(int64_t{}));
   }
@@ -105,16 +116,38 @@ std::string Difference(const TensorType& type, const std::string& wanted, const 
   return words;
 }
 
-std::string RandomFloats(const TensorType& type, std::mt19937_64& random, bool positive) {
+namespace {
+
+// Element i of a float type.
+void PutFloat(DType dtype, double x, int64_t i, std::string& bytes) {
+  const auto put = [&](auto value) { std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value); };
+  if (dtype == DType::kFloat32) put(static_cast<float>(x));
+  if (dtype == DType::kFloat64) put(x);
+  if (dtype == DType::kFloat16) put(ToFloat16(x));
+  if (dtype == DType::kBFloat16) put(ToBFloat16(x));
+}
+
+}  // namespace
+
+std::string Converted(const std::string& numbers, const TensorType& type) {
+  std::string bytes(type.bytes(), '\0');
+  for (int64_t i = 0; i < type.elements(); ++i)
+    PutFloat(type.dtype, At(DType::kFloat64, numbers, i), i, bytes);
+  return bytes;
+}
+
+std::string RandomContents(const TensorType& type, std::mt19937_64& random, bool positive) {
   std::uniform_real_distribution<double> draw(positive ? 0.1 : -2, 2);
+  std::uniform_int_distribution<int64_t> draw_integer(positive ? 1 : -20, 20), draw_bool(0, 1);
   std::string bytes(type.bytes(), '\0');
   for (int64_t i = 0; i < type.elements(); ++i) {
-    const double x = draw(random);
-    const auto put = [&](auto value) { std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value); };
-    if (type.dtype == DType::kFloat32) put(static_cast<float>(x));
-    if (type.dtype == DType::kFloat64) put(x);
-    if (type.dtype == DType::kFloat16) put(ToFloat16(x));
-    if (type.dtype == DType::kBFloat16) put(ToBFloat16(x));
+    if (IsFloat(type.dtype)) {
+      PutFloat(type.dtype, draw(random), i, bytes);
+    } else {
+      // The low bytes of any integer.
+      const int64_t integer = type.dtype == DType::kBool ? draw_bool(random) : draw_integer(random);
+      std::memcpy(bytes.data() + i * SizeOf(type.dtype), &integer, SizeOf(type.dtype));
+    }
   }
   return bytes;
 }

@@ -27,7 +27,9 @@ absl::StatusOr<std::vector<std::string>> RunCase(Device& device, const KernelCas
 std::string Difference(const TensorType& type, const std::string& wanted, const std::string& got,
                        double tolerance);
 
-// Random numbers in [-2, 2), or [0.1, 2) if `positive`, of a float type.
-std::string RandomFloats(const TensorType& type, std::mt19937_64& random, bool positive = false);
+// Random elements: floats in [-2, 2), or [0.1, 2) if `positive`; integers in [-20, 20], or [1, 20]; either bool.
+std::string RandomContents(const TensorType& type, std::mt19937_64& random, bool positive = false);
+// Numbers of float64 as elements of a float type.
+std::string Converted(const std::string& numbers, const TensorType& type);
 
 }  // namespace pipec

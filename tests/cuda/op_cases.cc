@@ -5,65 +5,16 @@
 
 #include "tests/cuda/channel_cases.h"
 #include "tests/cuda/draw.h"
+#include "tests/cuda/index_cases.h"
+#include "tests/cuda/move_cases.h"
+#include "tests/cuda/pointwise_cases.h"
 #include "tests/cuda/recurrent_cases.h"
 #include "tests/cuda/row_cases.h"
+#include "tests/cuda/signal_cases.h"
 #include "tests/cuda/window_cases.h"
 
 namespace pipec {
 namespace {
-
-MakeCase Unary(const std::string& op, bool positive = false) {
-  return [=](Random& random) {
-    KernelCase c = Named("", op);
-    const TensorType type{AnyFloat(random), AnyShape(random)};
-    AddInput(c, type, random, positive);
-    c.spec.outputs.push_back({type});
-    if (Draw(random, 0, 1)) c.in_place = {0};
-    return c;
-  };
-}
-
-MakeCase ActivationGrad(const std::string& op) {
-  return [=](Random& random) {
-    KernelCase c = Named("ai.pipec", op);
-    const TensorType type{AnyFloat(random), AnyShape(random)};
-    AddInput(c, type, random);
-    AddInput(c, type, random);
-    c.spec.outputs.push_back({type});
-    c.in_place = {static_cast<int>(Draw(random, -1, 1))};
-    return c;
-  };
-}
-
-MakeCase Binary(const std::string& op) {
-  return [=](Random& random) {
-    KernelCase c = Named("", op);
-    const DType dtype = AnyFloat(random);
-    const Shape shape = AnyShape(random);
-    Shape shapes[2] = {shape, shape};
-    for (Shape& own : shapes) {
-      for (int64_t& dim : own) {
-        if (Draw(random, 0, 3) == 0) dim = 1;
-      }
-      if (Draw(random, 0, 3) == 0 && !own.empty())
-        own.erase(own.begin(), own.begin() + Draw(random, 0, own.size()));
-    }
-    if (Draw(random, 0, 3) == 0) shapes[0] = shapes[1] = shape;
-    Shape result;
-    for (size_t i = 0; i < std::max(shapes[0].size(), shapes[1].size()); ++i) {
-      int64_t dim = 1;
-      for (const Shape& own : shapes) {
-        if (i < own.size() && own[own.size() - 1 - i] != 1) dim = own[own.size() - 1 - i];
-      }
-      result.insert(result.begin(), dim);
-    }
-    AddInput(c, {dtype, shapes[0]}, random);
-    AddInput(c, {dtype, shapes[1]}, random, op == "Div");
-    c.spec.outputs.push_back({{dtype, result}});
-    if (shapes[0] == result && Draw(random, 0, 1)) c.in_place = {0};
-    return c;
-  };
-}
 
 KernelCase Accumulate(Random& random) {
   KernelCase c = Named("ai.pipec", "Accumulate");
@@ -198,14 +149,10 @@ KernelCase Gemm(Random& random) {
 const std::map<std::pair<std::string, std::string>, MakeCase>& OpCases() {
   static const auto* const cases = [] {
     auto* map = new std::map<std::pair<std::string, std::string>, MakeCase>;
-    for (const char* op : {"Abs", "Ceil", "Cos", "Erf", "Exp", "Floor", "Identity", "Neg", "Relu", "Sigmoid",
-                           "Sign", "Sin", "Tanh"}) {
-      (*map)[{"", op}] = Unary(op);
-    }
-    for (const char* op : {"Log", "Reciprocal", "Sqrt"}) (*map)[{"", op}] = Unary(op, true);
-    for (const char* op : {"Add", "Div", "Mul", "Sub"}) (*map)[{"", op}] = Binary(op);
-    for (const char* op : {"ReluGrad", "SigmoidGrad", "TanhGrad"})
-      (*map)[{"ai.pipec", op}] = ActivationGrad(op);
+    AddPointwiseCases(*map);
+    AddMoveCases(*map);
+    AddIndexCases(*map);
+    AddSignalCases(*map);
     (*map)[{"ai.pipec", "Accumulate"}] = Accumulate;
     (*map)[{"ai.pipec", "SquaredNorm"}] = SquaredNorm;
     (*map)[{"ai.pipec", "Pack"}] = Pack;

@@ -1,5 +1,6 @@
 #include "tests/cuda/row_cases.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "tests/cuda/draw.h"
@@ -10,9 +11,12 @@ namespace {
 MakeCase Reduction(const std::string& op) {
   return [=](Random& random) {
     KernelCase c = Named("", op);
-    const DType dtype = AnyFloat(random);
+    const DType dtype =
+        Draw(random, 0, 4) ? AnyFloat(random) : (Draw(random, 0, 1) ? DType::kInt64 : DType::kInt32);
     Shape shape = AnyShape(random);
-    AddInput(c, {dtype, shape}, random);
+    // Of a product of few elements near 1, not of none or of infinities.
+    if (op == "ReduceProd" && NumElements(shape) > 64) shape = {Draw(random, 1, 5), Draw(random, 1, 8)};
+    AddInput(c, {dtype, shape}, random, op == "ReduceProd");
     const bool keep = Draw(random, 0, 1) != 0;
     c.spec.attributes.Set("keepdims", int64_t{keep});
     std::vector<int64_t> axes;
@@ -89,7 +93,7 @@ KernelCase CrossEntropyGrad(Random& random) {
   const Shape rows = c.spec.inputs[2].type.shape;
   if (!sum) {
     c.spec.inputs[0].type.shape = rows;
-    c.inputs[0] = RandomFloats({dtype, rows}, random);
+    c.inputs[0] = RandomContents({dtype, rows}, random);
   }
   // Far above every logit's own: the exponentials stay small.
   AddInput(c, {dtype, rows}, random, true);
@@ -110,6 +114,7 @@ MakeCase AlongAxis(const std::string& domain, const std::string& op, int inputs)
   return [=](Random& random) {
     KernelCase c = Named(domain, op);
     TensorType type{AnyFloat(random), AnyShape(random)};
+    if (op == "Hardmax" && type.shape.empty()) type.shape = {5};
     // Sums of so many terms of either sign differ by more than float32's tolerance.
     if (Draw(random, 0, 9) == 0) type = {inputs == 1 ? type.dtype : DType::kFloat64, {2, 1500}};
     for (int k = 0; k < inputs; ++k) AddInput(c, type, random);
@@ -174,10 +179,164 @@ KernelCase LayerNormalizationWeightGrad(Random& random) {
   return c;
 }
 
+// Values of which several are equal.
+TensorType AddFew(KernelCase& c, Random& random) {
+  TensorType type{Draw(random, 0, 2) ? AnyFloat(random) : DType::kInt32,
+                  {Draw(random, 1, 4), Draw(random, 1, 9), Draw(random, 1, 5)}};
+  if (Draw(random, 0, 4) == 0) type.shape = {2, 300};
+  std::string contents(type.elements() * 8, '\0');
+  for (int64_t i = 0; i < type.elements(); ++i) {
+    const double value = static_cast<double>(Draw(random, -3, 3));
+    std::copy_n(reinterpret_cast<const char*>(&value), 8, contents.data() + i * 8);
+  }
+  c.spec.inputs.push_back({type});
+  c.inputs.push_back(IsFloat(type.dtype) ? Converted(contents, type) : RandomContents(type, random));
+  return type;
+}
+
+MakeCase Extreme(const std::string& op) {
+  return [=](Random& random) {
+    KernelCase c = Named("", op);
+    const TensorType type = AddFew(c, random);
+    const int64_t axis = Draw(random, 0, static_cast<int64_t>(type.shape.size()) - 1);
+    c.spec.attributes.Set("axis", axis);
+    c.spec.attributes.Set("select_last_index", Draw(random, 0, 1));
+    Shape shape = type.shape;
+    shape[axis] = 1;
+    c.spec.outputs.push_back({{DType::kInt64, shape}});
+    return c;
+  };
+}
+
+KernelCase TopK(Random& random) {
+  KernelCase c = Named("", "TopK");
+  const TensorType type = AddFew(c, random);
+  const int64_t axis = Draw(random, 0, static_cast<int64_t>(type.shape.size()) - 1);
+  Shape shape = type.shape;
+  shape[axis] = Draw(random, 1, std::min<int64_t>(shape[axis], 6));
+  AddConstant(c, {shape[axis]});
+  if (Draw(random, 0, 1)) c.constants.clear();
+  c.spec.attributes.Set("axis", axis);
+  c.spec.attributes.Set("largest", Draw(random, 0, 1));
+  c.spec.outputs = {{{type.dtype, shape}}, {{DType::kInt64, shape}}};
+  return c;
+}
+
+MakeCase Cumulative(const std::string& op) {
+  return [=](Random& random) {
+    KernelCase c = Named("", op);
+    const TensorType type{Draw(random, 0, 2) ? AnyFloat(random) : DType::kInt64,
+                          {Draw(random, 1, 5), Draw(random, 1, 7), Draw(random, 1, 5)}};
+    AddInput(c, type, random);
+    AddConstant(c, {Draw(random, -3, 2)});
+    c.spec.inputs[1].type.shape = {};
+    c.spec.attributes.Set("exclusive", Draw(random, 0, 1));
+    c.spec.attributes.Set("reverse", Draw(random, 0, 1));
+    c.spec.outputs.push_back({type});
+    return c;
+  };
+}
+
+// Where the samples of a batch lie, or that nothing is known of them.
+void SetSamples(KernelCase& c, const Shape& shape, Random& random) {
+  c.scalars.first_sample = Draw(random, 0, 100);
+  if (shape.empty() || Draw(random, 0, 3) == 0) {
+    c.spec.attributes.Set("batch_axis", int64_t{-1});
+    return;
+  }
+  const int64_t axis = Draw(random, 0, static_cast<int64_t>(shape.size()) - 1);
+  c.spec.attributes.Set("batch_axis", axis);
+  if (shape[axis] % 2 == 0 && shape[axis] > 0 && Draw(random, 0, 1))
+    c.spec.attributes.Set("samples", shape[axis] / 2);
+  c.scalars.valid_samples = Draw(random, 0, shape[axis]);
+}
+
+MakeCase Dropout(const std::string& op) {
+  return [=](Random& random) {
+    KernelCase c = Named("ai.pipec", op);
+    const TensorType type{AnyFloat(random), AnyShape(random)};
+    AddInput(c, type, random);
+    c.spec.outputs.push_back({type});
+    if (op == "Dropout" && Draw(random, 0, 1)) c.spec.outputs.push_back({{DType::kBool, type.shape}});
+    if (Draw(random, 0, 1)) c.in_place = {0};
+    constexpr float kRatios[] = {0, 0.1f, 0.5f, 1};
+    c.spec.attributes.Set("ratio", kRatios[Draw(random, 0, 3)]);
+    c.spec.attributes.Set("key", Draw(random, 0, 1 << 20));
+    SetSamples(c, type.shape, random);
+    c.scalars.seed = random();
+    c.scalars.step = Draw(random, 0, 1000);
+    c.scalars.training = Draw(random, 0, 4) != 0;
+    return c;
+  };
+}
+
+MakeCase ElementLoss(const std::string& op, bool gradient) {
+  return [=](Random& random) {
+    KernelCase c = Named("ai.pipec", op);
+    const TensorType type{AnyFloat(random), AnyShape(random)};
+    if (gradient) AddInput(c, {type.dtype, {}}, random);
+    AddInput(c, type, random);
+    AddInput(c, type, random);
+    SetSamples(c, type.shape, random);
+    if (gradient) {
+      c.spec.outputs.push_back({type});
+      // One element of it may have been read as the gradient of the loss.
+      c.in_place = {static_cast<int>(Draw(random, 1, 2))};
+    } else {
+      c.spec.outputs = {{{type.dtype, {}}}, {{type.dtype, {}}}};
+      c.spec.outputs[Draw(random, 0, 1)].present = Draw(random, 0, 1) != 0;
+    }
+    return c;
+  };
+}
+
+KernelCase NegativeLogLikelihood(Random& random) {
+  KernelCase c = Named("ai.pipec", "NegativeLogLikelihood");
+  const DType dtype = AnyFloat(random);
+  AddLogits(c, dtype, random);
+  const Shape logits = c.spec.inputs[0].type.shape, rows = c.spec.inputs[1].type.shape;
+  const int64_t axis = c.spec.attributes.Int("axis", -1);
+  if (Draw(random, 0, 1)) AddInput(c, {dtype, {axis < 0 ? logits.back() : logits[axis]}}, random, true);
+  const bool sum = Draw(random, 0, 1) != 0;
+  c.spec.attributes.Set("reduction", std::string(sum ? "sum" : "none"));
+  c.spec.outputs = {{{dtype, sum ? Shape{} : rows}}, {{dtype, {}}}};
+  return c;
+}
+
+KernelCase NegativeLogLikelihoodGrad(Random& random) {
+  KernelCase c = Named("ai.pipec", "NegativeLogLikelihoodGrad");
+  const KernelCase forward = NegativeLogLikelihood(random);
+  const DType dtype = forward.spec.inputs[0].type.dtype;
+  c.spec.attributes = forward.spec.attributes;
+  c.scalars = forward.scalars;
+  const bool sum = c.spec.attributes.String("reduction") == "sum";
+  AddInput(c, {dtype, sum ? Shape{} : forward.spec.inputs[1].type.shape}, random);
+  for (size_t k = 1; k < forward.inputs.size(); ++k) {
+    c.spec.inputs.push_back(forward.spec.inputs[k]);
+    c.inputs.push_back(forward.inputs[k]);
+  }
+  c.spec.outputs = {forward.spec.inputs[0]};
+  return c;
+}
+
 }  // namespace
 
 void AddRowCases(std::map<std::pair<std::string, std::string>, MakeCase>& cases) {
-  for (const char* op : {"ReduceMean", "ReduceSum", "ReduceSumSquare"}) cases[{"", op}] = Reduction(op);
+  for (const char* op :
+       {"ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"}) {
+    cases[{"", op}] = Reduction(op);
+  }
+  for (const char* op : {"ArgMax", "ArgMin"}) cases[{"", op}] = Extreme(op);
+  cases[{"", "Hardmax"}] = AlongAxis("", "Hardmax", 1);
+  cases[{"", "TopK"}] = TopK;
+  for (const char* op : {"CumProd", "CumSum"}) cases[{"", op}] = Cumulative(op);
+  for (const char* op : {"Dropout", "DropoutGrad"}) cases[{"ai.pipec", op}] = Dropout(op);
+  for (const char* op : {"MeanSquaredError", "BinaryCrossEntropyWithLogits"}) {
+    cases[{"ai.pipec", op}] = ElementLoss(op, false);
+    cases[{"ai.pipec", std::string(op) + "Grad"}] = ElementLoss(std::string(op) + "Grad", true);
+  }
+  cases[{"ai.pipec", "NegativeLogLikelihood"}] = NegativeLogLikelihood;
+  cases[{"ai.pipec", "NegativeLogLikelihoodGrad"}] = NegativeLogLikelihoodGrad;
   cases[{"ai.pipec", "SoftmaxCrossEntropy"}] = CrossEntropy;
   cases[{"ai.pipec", "SoftmaxCrossEntropyGrad"}] = CrossEntropyGrad;
   cases[{"ai.pipec", "CountCorrect"}] = CountCorrect;

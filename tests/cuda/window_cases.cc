@@ -155,7 +155,7 @@ TensorType Planes(Random& random, const Shape& places) {
 
 // Few different values: there are ties.
 std::string Coarse(const TensorType& type, Random& random) {
-  const std::string values = RandomFloats({type.dtype, {4}}, random);
+  const std::string values = RandomContents({type.dtype, {4}}, random);
   const int64_t size = SizeOf(type.dtype);
   std::string all;
   for (int64_t i = 0; i < type.elements(); ++i) all += values.substr(Draw(random, 0, 3) * size, size);

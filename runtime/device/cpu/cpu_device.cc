@@ -7,11 +7,41 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 #include "runtime/device/cpu/kernel_registry.h"
-#include "runtime/device/cpu/widened_kernel.h"
+#include "runtime/device/cpu/parallel_for.h"
+#include "runtime/device/cpu/small_float_rows.h"
 #include "runtime/device/host_device.h"
+#include "runtime/device/widened_kernel.h"
 
 namespace pipec {
 namespace {
+
+class CpuConversions : public SmallFloatConversions {
+ public:
+  absl::Status Widen(Stream&, DType dtype, const void* from, float* to, int64_t n) const override {
+    cpu::ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+      if (dtype == DType::kFloat16) {
+        cpu::WidenRow(static_cast<const Float16*>(from) + begin, to + begin, end - begin);
+      } else {
+        cpu::WidenRow(static_cast<const BFloat16*>(from) + begin, to + begin, end - begin);
+      }
+    });
+    return absl::OkStatus();
+  }
+  absl::Status Round(Stream&, DType dtype, const float* from, void* to, int64_t n) const override {
+    cpu::ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+      if (dtype == DType::kFloat16) {
+        cpu::RoundRow(from + begin, static_cast<Float16*>(to) + begin, end - begin);
+      } else {
+        cpu::RoundRow(from + begin, static_cast<BFloat16*>(to) + begin, end - begin);
+      }
+    });
+    return absl::OkStatus();
+  }
+  bool reads_host_memory() const override { return true; }
+
+ private:
+  static constexpr int64_t kGrain = 16384;  // elements worth a thread
+};
 
 class CpuDevice : public HostDevice {
  public:
@@ -39,8 +69,8 @@ class CpuDevice : public HostDevice {
     }
     absl::StatusOr<std::unique_ptr<Kernel>> kernel = prepare(spec);
     // Few kernels take float16 and bfloat16 themselves: those that only move or convert.
-    if (absl::IsUnimplemented(kernel.status()) && cpu::HasSmallFloats(spec)) {
-      return cpu::MakeWidenedKernel(spec, prepare);
+    if (absl::IsUnimplemented(kernel.status()) && HasSmallFloats(spec)) {
+      return MakeWidenedKernel(spec, conversions_, prepare);
     }
     return kernel;
   }
@@ -54,6 +84,7 @@ class CpuDevice : public HostDevice {
   }
 
   const int threads_;
+  const CpuConversions conversions_;
 };
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "runtime/device/cuda/cuda_stream.h"
 #include "runtime/device/cuda/faults.h"
 #include "runtime/device/cuda/kernel_registry.h"
+#include "runtime/device/cuda/kernels/conversions.h"
 #include "runtime/device/cuda/kernels/update_gate.h"
 #include "runtime/device/cuda/step_graphs.h"
 #include "runtime/device/lagging_device.h"
@@ -85,7 +86,13 @@ class CudaDevice : public Device, public LaggingDevice, private cuda::CudaContex
                                                    " of domain '", spec.domain, "' (node '", spec.name,
                                                    "')"));
     }
-    return prepare(spec, *this);
+    absl::StatusOr<std::unique_ptr<Kernel>> kernel = prepare(spec, *this);
+    // Some kernels are made for float32 and float64 alone.
+    if (absl::IsUnimplemented(kernel.status()) && HasSmallFloats(spec)) {
+      return MakeWidenedKernel(spec, cuda::Conversions(),
+                               [&](const KernelSpec& wide) { return prepare(wide, *this); });
+    }
+    return kernel;
   }
 
   absl::StatusOr<std::byte*> AllocatePinned(int64_t bytes) override {

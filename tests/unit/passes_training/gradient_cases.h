@@ -27,7 +27,7 @@ std::vector<GradientCase> WindowCases();
 std::vector<GradientCase> NormalizationCases();
 std::vector<GradientCase> RecurrentCases();
 
-// Those and the cases of gradient_rules_test.cc.
+// Those and the commonest (gradient_cases_basic_test.cc).
 const std::vector<GradientCase>& AllGradientCases();
 
 }  // namespace pipec

@@ -8,21 +8,11 @@
 #include "runtime/base/status.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
-#include "runtime/device/operands/window.h"
 #include "runtime/device/cpu/parallel_for.h"
+#include "runtime/device/operands/deform.h"
 
 namespace pipec::cpu {
 namespace {
-
-struct Deform {
-  WindowAxis rows, columns;
-  int64_t samples = 0, channels = 0, filters = 0;
-  int64_t group = 1, offset_group = 1;
-
-  int64_t taps() const { return rows.kernel * columns.kernel; }
-  int64_t places() const { return rows.in * columns.in; }
-  int64_t windows() const { return rows.out * columns.out; }
-};
 
 // X between its places; zeros around it.
 template <typename T>
@@ -71,32 +61,9 @@ void RunWindow(const Deform& d, int64_t sample, int64_t window, const KernelArgu
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec) {
-  RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 3, .max_inputs = 5}));
-  const TensorType &x = spec.inputs[0].type, &w = spec.inputs[1].type, &y = spec.outputs[0].type;
-  if (x.shape.size() > 4) {
-    return absl::UnimplementedError(absl::StrCat("node '", spec.name, "' (DeformConv): X is ", ToString(x),
-                                                 ", the cpu device knows 2 spatial axes"));
-  }
-  Deform d;
-  d.group = spec.attributes.Int("group", 1), d.offset_group = spec.attributes.Int("offset_group", 1);
-  if (x.shape.size() != 4 || w.shape.size() != 4 || y.shape.size() != 4 || d.group < 1 ||
-      d.offset_group < 1 || x.shape[1] < 1 || x.shape[1] % d.group != 0 || w.shape[0] % d.group != 0 ||
-      x.shape[1] % d.offset_group != 0 || w.shape[1] != x.shape[1] / d.group || w.dtype != x.dtype) {
-    return Invalid(spec, absl::StrCat("X is ", ToString(x), ", W ", ToString(w), ", Y ", ToString(y),
-                                      " in groups of ", d.group, ", offsets in groups of ", d.offset_group));
-  }
-  d.samples = x.shape[0], d.channels = x.shape[1], d.filters = w.shape[0];
-  ASSIGN_OR_RETURN(const Windows windows,
-                   ReadWindows(spec, absl::MakeSpan(x.shape).subspan(2), absl::MakeSpan(y.shape).subspan(2),
-                               absl::MakeSpan(w.shape).subspan(2), /*ceil_mode=*/false));
-  d.rows = windows.axes[1], d.columns = windows.axes[2];
-  const int64_t moved = d.offset_group * d.taps();
-  RETURN_IF_ERROR(CheckOutput(spec, 0, {x.dtype, {d.samples, d.filters, d.rows.out, d.columns.out}}));
-  RETURN_IF_ERROR(CheckInput(spec, 2, {x.dtype, {d.samples, 2 * moved, d.rows.out, d.columns.out}}));
-  RETURN_IF_ERROR(CheckInput(spec, 3, {x.dtype, {d.filters}}));
-  RETURN_IF_ERROR(CheckInput(spec, 4, {x.dtype, {d.samples, moved, d.rows.out, d.columns.out}}));
+  ASSIGN_OR_RETURN(const Deform d, Deform::Of(spec));
   const int inputs = static_cast<int>(spec.inputs.size());
-  return ForFloats(spec, x.dtype, [d, inputs](auto zero) {
+  return ForFloats(spec, spec.inputs[0].type.dtype, [d, inputs](auto zero) {
     using T = decltype(zero);
     return MakeKernel(0, [d, inputs](const KernelArguments& given) {
       const void* operands[5] = {};

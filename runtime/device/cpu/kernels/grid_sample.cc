@@ -12,23 +12,12 @@
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/parallel_for.h"
+#include "runtime/device/operands/grid_sampling.h"
 
 namespace pipec::cpu {
 namespace {
 
-enum class Mode { kNearest, kLinear, kCubic };
-enum class Padding { kZeros, kBorder, kReflection };
-
-constexpr int kMostAxes = 3, kMostTaps = 4;
-
-struct Sampling {
-  int rank = 0;
-  std::array<int64_t, kMostAxes> dims{};  // of X
-  int64_t batch = 0, channels = 0, places = 1;
-  Mode mode = Mode::kLinear;
-  Padding padding = Padding::kZeros;
-  bool align_corners = false;
-};
+constexpr int kMostTaps = 4;
 
 // The taps of one axis. A tap outside has weight 0.
 template <typename T>
@@ -56,7 +45,7 @@ double Cubic(double distance) {
 }
 
 template <typename T>
-Taps<T> TapsOf(const Sampling &s, int axis, double coordinate) {
+Taps<T> TapsOf(const GridSampling &s, int axis, double coordinate) {
   const int64_t n = s.dims[axis];
   const double length = static_cast<double>(n);
   const double low = s.align_corners ? 0 : -0.5, high = s.align_corners ? length - 1 : length - 0.5;
@@ -64,23 +53,24 @@ Taps<T> TapsOf(const Sampling &s, int axis, double coordinate) {
   constexpr double kFar = 1e9;  // so that it fits an integer; NaN is outside
   x = x == x ? std::clamp(x, -kFar, kFar) : -kFar;
   if (x < low || x > high) {
-    if (s.padding == Padding::kBorder) x = std::clamp(x, 0.0, length - 1);
-    if (s.padding == Padding::kReflection) x = Reflect(x, low, high);
+    if (s.padding == GridPadding::kBorder) x = std::clamp(x, 0.0, length - 1);
+    if (s.padding == GridPadding::kReflection) x = Reflect(x, low, high);
   }
   Taps<T> taps;
   const auto add = [&](double at, double weight) {
-    if (s.padding == Padding::kReflection && (at < low || at > high)) at = std::trunc(Reflect(at, low, high));
+    if (s.padding == GridPadding::kReflection && (at < low || at > high))
+      at = std::trunc(Reflect(at, low, high));
     const int64_t index = static_cast<int64_t>(at);
     const bool outside = index < 0 || index >= n;
     taps.index[taps.count] = std::clamp<int64_t>(index, 0, n - 1);
-    taps.weight[taps.count++] = static_cast<T>(outside && s.padding == Padding::kZeros ? 0 : weight);
+    taps.weight[taps.count++] = static_cast<T>(outside && s.padding == GridPadding::kZeros ? 0 : weight);
   };
-  if (s.mode == Mode::kNearest) {
+  if (s.mode == GridMode::kNearest) {
     add(std::nearbyint(x), 1);
     return taps;
   }
   const double floor = std::floor(x), t = x - floor;
-  if (s.mode == Mode::kLinear) {
+  if (s.mode == GridMode::kLinear) {
     add(floor, 1 - t);
     add(floor + 1, t);
   } else {
@@ -90,7 +80,7 @@ Taps<T> TapsOf(const Sampling &s, int axis, double coordinate) {
 }
 
 template <typename T>
-T SampleAt(const Sampling &s, const std::array<Taps<T>, kMostAxes> &taps, const T *x) {
+T SampleAt(const GridSampling &s, const std::array<Taps<T>, kGridAxes> &taps, const T *x) {
   T sum = 0;
   // Axes that X lacks come first and have one tap of weight 1.
   for (int i = 0; i < taps[0].count; ++i) {
@@ -104,18 +94,18 @@ T SampleAt(const Sampling &s, const std::array<Taps<T>, kMostAxes> &taps, const 
 }
 
 template <typename T>
-void Run(const Sampling &s, const T *x, const T *grid, T *y) {
+void Run(const GridSampling &s, const T *x, const T *grid, T *y) {
   const int64_t volume = s.dims[0] * s.dims[1] * s.dims[2];
   ParallelFor(s.batch * s.places, std::max<int64_t>(1, 1024 / std::max<int64_t>(1, s.channels)),
               [&](int64_t begin, int64_t end) {
                 for (int64_t at = begin; at < end; ++at) {
                   const int64_t sample = at / s.places, place = at % s.places;
-                  std::array<Taps<T>, kMostAxes> taps;
-                  for (int axis = 0; axis < kMostAxes; ++axis) {
-                    if (axis < kMostAxes - s.rank) {
+                  std::array<Taps<T>, kGridAxes> taps;
+                  for (int axis = 0; axis < kGridAxes; ++axis) {
+                    if (axis < kGridAxes - s.rank) {
                       taps[axis].count = 1, taps[axis].index[0] = 0, taps[axis].weight[0] = T{1};
                     } else {
-                      const T coordinate = grid[at * s.rank + (kMostAxes - 1 - axis)];
+                      const T coordinate = grid[at * s.rank + (kGridAxes - 1 - axis)];
                       taps[axis] = TapsOf<T>(s, axis, static_cast<double>(coordinate));
                     }
                   }
@@ -128,41 +118,8 @@ void Run(const Sampling &s, const T *x, const T *grid, T *y) {
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec &spec) {
-  RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 2, .max_inputs = 2}));
-  const TensorType &x = spec.inputs[0].type, &grid = spec.inputs[1].type;
-  const int rank = static_cast<int>(x.shape.size()) - 2;
-  if (rank > kMostAxes) {
-    return absl::UnimplementedError(absl::StrCat("node '", spec.name, "' (GridSample): ", rank,
-                                                 " spatial axes, the cpu device samples 1 to ", kMostAxes));
-  }
-  if (rank < 1 || grid.shape.size() != x.shape.size() || grid.shape[0] != x.shape[0] ||
-      grid.shape.back() != rank || NumElements(absl::MakeSpan(x.shape).subspan(2)) == 0) {
-    return Invalid(spec, absl::StrCat("X is ", ToString(x), ", grid ", ToString(grid),
-                                      ": wanted a grid of a coordinate for each "
-                                      "spatial axis, and places in X"));
-  }
-  RETURN_IF_ERROR(CheckInputType(spec, 1, x.dtype));
-  Sampling s;
-  s.rank = rank;
-  s.dims.fill(1);
-  for (int i = 0; i < rank; ++i) s.dims[kMostAxes - rank + i] = x.shape[2 + i];
-  s.batch = x.shape[0], s.channels = x.shape[1];
-  Shape y = {s.batch, s.channels};
-  for (int i = 0; i < rank; ++i) y.push_back(grid.shape[1 + i]), s.places *= grid.shape[1 + i];
-  const std::string mode = spec.attributes.String("mode", "linear"),
-                    padding = spec.attributes.String("padding_mode", "zeros");
-  if (mode != "linear" && mode != "nearest" && mode != "cubic")
-    return Invalid(spec, absl::StrCat("mode is ", mode));
-  if (padding != "zeros" && padding != "border" && padding != "reflection") {
-    return Invalid(spec, absl::StrCat("padding_mode is ", padding));
-  }
-  s.mode = mode == "linear" ? Mode::kLinear : mode == "nearest" ? Mode::kNearest : Mode::kCubic;
-  s.padding = padding == "zeros"    ? Padding::kZeros
-              : padding == "border" ? Padding::kBorder
-                                    : Padding::kReflection;
-  s.align_corners = spec.attributes.Int("align_corners", 0) != 0;
-  RETURN_IF_ERROR(CheckOutput(spec, 0, {x.dtype, y}));
-  return ForFloats(spec, x.dtype, [s](auto zero) {
+  ASSIGN_OR_RETURN(const GridSampling s, GridSampling::Of(spec));
+  return ForFloats(spec, spec.inputs[0].type.dtype, [s](auto zero) {
     using T = decltype(zero);
     return MakeKernel(0, [s](const KernelArguments &arguments) {
       Run(s, Input<T>(arguments, 0), Input<T>(arguments, 1), Output<T>(arguments, 0));

@@ -9,63 +9,16 @@
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/quantized.h"
 #include "runtime/device/cpu/kernels/register.h"
-#include "runtime/device/operands/axis.h"
+#include "runtime/device/operands/quantization.h"
 
 namespace pipec::cpu {
 namespace {
 
 using Quantities = TypeList<uint8_t, int8_t, uint16_t, int16_t>;
 
-// The tensor is (outer, length, inner); the scale of element (o, l, i) is at o
-// * outer_step + l / block * step + i * inner_step. One scale for all: every
-// step is 0; one for each place of the axis: only `step` is not; blocks: none
-// is.
-struct Scales {
-  AxisView view;
-  int64_t block = 1;                                 // places of the axis that share a scale
-  int64_t outer_step = 0, step = 0, inner_step = 0;  // in scale
-};
-
-absl::StatusOr<Scales> ReadScales(const KernelSpec& spec) {
-  const Shape &x = spec.inputs[0].type.shape, &scale = spec.inputs[1].type.shape;
-  const auto wrong = [&](absl::string_view why) {
-    return Invalid(spec,
-                   absl::StrCat("the tensor is ", ToString(x), ", its scale ", ToString(scale), ": ", why));
-  };
-  // A scalar and a vector of one are the same here.
-  if (Has(spec, 2) && spec.inputs[2].type.shape != scale &&
-      (spec.inputs[2].type.elements() != 1 || NumElements(scale) != 1)) {
-    return wrong("the zero point has another shape");
-  }
-  Scales scales;
-  const int64_t block = spec.attributes.Int("block_size", 0);
-  if (block < 0) return wrong(absl::StrCat("block_size is ", block));
-  if (NumElements(scale) == 1 && block == 0) {
-    scales.view = {1, NumElements(x), 1};
-    return scales;
-  }
-  const int rank = static_cast<int>(x.size());
-  absl::StatusOr<int> axis = NormaliseAxis(spec.attributes.Int("axis", 1), rank);
-  if (!axis.ok()) return wrong(axis.status().message());
-  ASSIGN_OR_RETURN(scales.view, ViewAlong(x, *axis));
-  if (block == 0) {
-    if (scale != Shape{x[*axis]}) return wrong("wanted one scale, or one for each place of the axis");
-    scales.step = 1;
-    return scales;
-  }
-  Shape wanted = x;
-  wanted[*axis] = (x[*axis] + block - 1) / block;
-  if (scale != wanted) return wrong(absl::StrCat("wanted ", ToString(wanted), " for blocks of ", block));
-  scales.block = block;
-  scales.outer_step = wanted[*axis] * scales.view.inner;
-  scales.step = scales.view.inner;
-  scales.inner_step = 1;
-  return scales;
-}
-
 // f(place in the tensor, place in scale) for all elements, in parallel.
 template <typename F>
-void ForEach(const Scales& scales, const F& f) {
+void ForEach(const QuantizationScales& scales, const F& f) {
   const auto [outer, length, inner] = scales.view;
   ParallelFor(outer * length, std::max<int64_t>(1, kElementGrain / std::max<int64_t>(inner, 1)),
               [&, length = length, inner = inner](int64_t begin, int64_t end) {
@@ -108,7 +61,7 @@ struct ScaleReader {
 
 // q = quantise(x / scale, zero point), x being float32 or int32.
 template <typename Q, typename Quantise>
-MadeKernel MakeQuantize(const Scales& scales, const ScaleReader& reader, DType x_type, bool has_zero,
+MadeKernel MakeQuantize(const QuantizationScales& scales, const ScaleReader& reader, DType x_type, bool has_zero,
                         const Quantise& quantise) {
   return MakeKernel(reader.workspace_bytes(), [=](const KernelArguments& arguments) {
     const float* const scale = reader.Read(arguments);
@@ -137,7 +90,7 @@ std::array<float, 256> TinyTable(DType dtype) {
   return table;
 }
 
-MadeKernel MakeTinyQuantize(const Scales& scales, const ScaleReader& reader, DType x_type, bool has_zero,
+MadeKernel MakeTinyQuantize(const QuantizationScales& scales, const ScaleReader& reader, DType x_type, bool has_zero,
                             DType dtype, bool saturate) {
   const TinyEncoder encode(dtype, saturate);
   if (!IsTinyInteger(dtype)) {
@@ -165,7 +118,7 @@ absl::StatusOr<MadeKernel> PrepareQuantize(const KernelSpec& spec) {
   const DType dtype = spec.outputs[0].type.dtype;
   RETURN_IF_ERROR(CheckOutput(spec, 0, {dtype, x.shape}));
   if (has_zero) RETURN_IF_ERROR(CheckInputType(spec, 2, dtype));
-  ASSIGN_OR_RETURN(const Scales scales, ReadScales(spec));
+  ASSIGN_OR_RETURN(const QuantizationScales scales, QuantizationScales::Of(spec));
   if (IsTiny(dtype) && dtype != DType::kFloat8E8M0) {
     return MakeTinyQuantize(scales, reader, x.dtype, has_zero, dtype,
                             spec.attributes.Int("saturate", 1) != 0);
@@ -181,7 +134,7 @@ absl::StatusOr<MadeKernel> PrepareQuantize(const KernelSpec& spec) {
 
 // y = centred(q, zero point) * scale.
 template <typename Q, typename Centred>
-MadeKernel MakeDequantize(const Scales& scales, const ScaleReader& reader, bool has_zero,
+MadeKernel MakeDequantize(const QuantizationScales& scales, const ScaleReader& reader, bool has_zero,
                           const Centred& centred) {
   return MakeKernel(reader.workspace_bytes(), [=](const KernelArguments& arguments) {
     const Q* const q = Input<Q>(arguments, 0);
@@ -202,7 +155,7 @@ absl::StatusOr<MadeKernel> PrepareDequantize(const KernelSpec& spec) {
   const bool has_zero = Has(spec, 2);
   RETURN_IF_ERROR(CheckOutput(spec, 0, {DType::kFloat32, q.shape}));
   if (has_zero) RETURN_IF_ERROR(CheckInputType(spec, 2, q.dtype));
-  ASSIGN_OR_RETURN(const Scales scales, ReadScales(spec));
+  ASSIGN_OR_RETURN(const QuantizationScales scales, QuantizationScales::Of(spec));
   if (IsTiny(q.dtype)) {
     return MakeDequantize<uint8_t>(scales, reader, has_zero,
                                    [=, table = TinyTable(q.dtype)](uint8_t q, uint8_t zero) {

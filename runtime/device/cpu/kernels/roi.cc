@@ -11,39 +11,10 @@
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/parallel_for.h"
+#include "runtime/device/operands/regions.h"
 
 namespace pipec::cpu {
 namespace {
-
-constexpr int64_t kMostPlaces = int64_t{1} << 16;  // of a side of Y, samples of a side of a bin
-
-struct Pooling {
-  int64_t samples = 0, channels = 0, height = 0, width = 0;  // of X
-  int64_t regions = 0, rows = 0, columns = 0;
-  double scale = 1;
-
-  int64_t planes() const { return regions * channels; }
-  int64_t elements() const { return planes() * rows * columns; }
-};
-
-// X, the regions with `columns` numbers each, and Y checked.
-absl::StatusOr<Pooling> ReadPooling(const KernelSpec& spec, int64_t columns, int64_t pooled_height,
-                                    int64_t pooled_width) {
-  const TensorType &x = spec.inputs[0].type, &rois = spec.inputs[1].type;
-  if (x.shape.size() != 4 || rois.shape.size() != 2 || rois.shape[1] != columns || rois.dtype != x.dtype ||
-      x.shape[2] == 0 || x.shape[3] == 0) {
-    return Invalid(spec, absl::StrCat("X is ", ToString(x), ", rois ", ToString(rois),
-                                      ", wanted X of rank 4 with places and ", columns, " numbers a region"));
-  }
-  if (pooled_height < 1 || pooled_width < 1 || pooled_height > kMostPlaces || pooled_width > kMostPlaces)
-    return Invalid(spec, absl::StrCat("the output would be ", pooled_height, " by ", pooled_width));
-  Pooling p{.samples = x.shape[0], .channels = x.shape[1], .height = x.shape[2], .width = x.shape[3]};
-  p.regions = rois.shape[0], p.rows = pooled_height, p.columns = pooled_width;
-  p.scale = spec.attributes.Float("spatial_scale", 1);
-  if (!(p.scale > 0) || std::isinf(p.scale)) return Invalid(spec, absl::StrCat("spatial_scale is ", p.scale));
-  RETURN_IF_ERROR(CheckOutput(spec, 0, {x.dtype, {p.regions, p.channels, p.rows, p.columns}}));
-  return p;
-}
 
 absl::Status CheckSample(int64_t sample, int64_t region, int64_t samples) {
   if (sample >= 0 && sample < samples) return absl::OkStatus();
@@ -62,6 +33,17 @@ struct Side {
   }
 };
 
+Side SideOf(const RegionAlign& a, double from, double to, int64_t bins) {
+  const double offset = a.half_pixel ? 0.5 : 0;
+  double length = (to - from) * a.pooling.scale;
+  if (!a.half_pixel) length = std::max(length, 1.0);
+  Side side{.start = from * a.pooling.scale - offset, .bin = length / static_cast<double>(bins)};
+  // Not more than can count: the rest lies outside of X or between its places.
+  const double own = std::clamp(std::ceil(side.bin), 0.0, static_cast<double>(kMostRegionPlaces));
+  side.points = a.points > 0 ? a.points : static_cast<int64_t>(own == own ? own : 0);
+  return side;
+}
+
 // The two places next to a point and the weight of the second. A point more than one place outside has none.
 struct Neighbours {
   bool inside = false;
@@ -78,27 +60,10 @@ struct Neighbours {
   }
 };
 
-struct Align {
-  Pooling pooling;
-  bool half_pixel = true, maximum = false;
-  int64_t points = 0;  // of a bin's side; 0: as many as it has places
-
-  Side SideOf(double from, double to, int64_t bins) const {
-    const double offset = half_pixel ? 0.5 : 0;
-    double length = (to - from) * pooling.scale;
-    if (!half_pixel) length = std::max(length, 1.0);
-    Side side{.start = from * pooling.scale - offset, .bin = length / static_cast<double>(bins)};
-    // Not more than can count: the rest lies outside of X or between its places.
-    const double own = std::clamp(std::ceil(side.bin), 0.0, static_cast<double>(kMostPlaces));
-    side.points = points > 0 ? points : static_cast<int64_t>(own == own ? own : 0);
-    return side;
-  }
-};
-
 // The mean of the points, each interpolated; or the largest of all their weighted neighbours, as onnx's
 // reference has it.
 template <typename T>
-T AlignedBin(const Align& a, const Side& rows, const Side& columns, int64_t row, int64_t column,
+T AlignedBin(const RegionAlign& a, const Side& rows, const Side& columns, int64_t row, int64_t column,
              const T* plane) {
   double sum = 0, most = -std::numeric_limits<double>::infinity();
   for (int64_t i = 0; i < rows.points; ++i) {
@@ -123,8 +88,8 @@ T AlignedBin(const Align& a, const Side& rows, const Side& columns, int64_t row,
 }
 
 template <typename T>
-absl::Status RunAlign(const Align& a, const KernelArguments& arguments) {
-  const Pooling& p = a.pooling;
+absl::Status RunAlign(const RegionAlign& a, const KernelArguments& arguments) {
+  const RegionPooling& p = a.pooling;
   const int64_t* const samples = Input<int64_t>(arguments, 2);
   for (int64_t region = 0; region < p.regions; ++region)
     RETURN_IF_ERROR(CheckSample(samples[region], region, p.samples));
@@ -132,7 +97,7 @@ absl::Status RunAlign(const Align& a, const KernelArguments& arguments) {
     for (int64_t at = begin; at < end; ++at) {
       const int64_t region = at / p.channels, channel = at % p.channels;
       const T* const roi = Input<T>(arguments, 1) + region * 4;
-      const Side columns = a.SideOf(roi[0], roi[2], p.columns), rows = a.SideOf(roi[1], roi[3], p.rows);
+      const Side columns = SideOf(a, roi[0], roi[2], p.columns), rows = SideOf(a, roi[1], roi[3], p.rows);
       const T* const plane =
           Input<T>(arguments, 0) + (samples[region] * p.channels + channel) * p.height * p.width;
       T* y = Output<T>(arguments, 0) + at * p.rows * p.columns;
@@ -146,19 +111,7 @@ absl::Status RunAlign(const Align& a, const KernelArguments& arguments) {
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareAlign(const KernelSpec& spec) {
-  RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 3, .max_inputs = 3}));
-  ASSIGN_OR_RETURN(const Pooling pooling, ReadPooling(spec, 4, spec.attributes.Int("output_height", 1),
-                                                      spec.attributes.Int("output_width", 1)));
-  RETURN_IF_ERROR(CheckInput(spec, 2, {DType::kInt64, {pooling.regions}}));
-  const std::string mode = spec.attributes.String("mode", "avg"),
-                    coordinates = spec.attributes.String("coordinate_transformation_mode", "half_pixel");
-  if (mode != "avg" && mode != "max") return Invalid(spec, absl::StrCat("mode is ", mode));
-  if (coordinates != "half_pixel" && coordinates != "output_half_pixel")
-    return Invalid(spec, absl::StrCat("coordinate_transformation_mode is ", coordinates));
-  const Align align{pooling, coordinates == "half_pixel", mode == "max",
-                    spec.attributes.Int("sampling_ratio", 0)};
-  if (align.points < 0 || align.points > kMostPlaces)
-    return Invalid(spec, absl::StrCat("sampling_ratio is ", align.points));
+  ASSIGN_OR_RETURN(const RegionAlign align, RegionAlign::Of(spec));
   return ForFloats(spec, spec.inputs[0].type.dtype, [align](auto zero) {
     using T = decltype(zero);
     return MakeKernel(0, [align](const KernelArguments& arguments) { return RunAlign<T>(align, arguments); });
@@ -177,7 +130,7 @@ struct Bin {
 };
 
 template <typename T>
-absl::Status RunMax(const Pooling& p, const KernelArguments& arguments) {
+absl::Status RunMax(const RegionPooling& p, const KernelArguments& arguments) {
   const T* const rois = Input<T>(arguments, 1);
   for (int64_t region = 0; region < p.regions; ++region) {
     for (int k = 0; k < 5; ++k) {
@@ -214,11 +167,7 @@ absl::Status RunMax(const Pooling& p, const KernelArguments& arguments) {
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareMax(const KernelSpec& spec) {
-  RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 2, .max_inputs = 2}));
-  const std::vector<int64_t> pooled = spec.attributes.Ints("pooled_shape");
-  if (pooled.size() != 2)
-    return Invalid(spec, absl::StrCat("pooled_shape has ", pooled.size(), " sizes, wanted 2"));
-  ASSIGN_OR_RETURN(const Pooling pooling, ReadPooling(spec, 5, pooled[0], pooled[1]));
+  ASSIGN_OR_RETURN(const RegionPooling pooling, MaxRoiPoolingOf(spec));
   return ForFloats(spec, spec.inputs[0].type.dtype, [pooling](auto zero) {
     using T = decltype(zero);
     return MakeKernel(0,

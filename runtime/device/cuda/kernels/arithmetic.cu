@@ -1,14 +1,10 @@
-// Add, Sub, Mul, Div of two operands of floats, broadcast as NumPy does.
-#include <limits>
-#include <utility>
+// Add, Sub, Mul, Div, Mod and Pow of two operands; Max, Min, Sum and Mean of any number; all broadcast as NumPy does. Integers
+// wrap around, Div truncates towards zero, a zero divisor of an integer is an error of the data.
+#include <cmath>
 
-#include "absl/strings/str_cat.h"
-#include "runtime/base/status.h"
-#include "runtime/device/cuda/kernels/elements.cuh"
-#include "runtime/device/cuda/kernels/make_kernel.h"
+#include "runtime/device/cuda/kernels/integers.cuh"
+#include "runtime/device/cuda/kernels/pointwise.cuh"
 #include "runtime/device/cuda/kernels/register.h"
-#include "runtime/device/cuda/launch.h"
-#include "runtime/device/operands/broadcast.h"
 
 namespace pipec::cuda {
 namespace {
@@ -20,115 +16,224 @@ namespace {
       return expression;                               \
     }                                                  \
   };
-PIPEC_BINARY(Add, a + b)
-PIPEC_BINARY(Sub, a - b)
-PIPEC_BINARY(Mul, a* b)
-PIPEC_BINARY(Div, a / b)
+PIPEC_BINARY(Add, WrapAdd(a, b))
+PIPEC_BINARY(Sub, WrapSub(a, b))
+PIPEC_BINARY(Mul, WrapMul(a, b))
+// NaN wins, as in NumPy.
+PIPEC_BINARY(Max, a > b || a != a ? a : b)
+PIPEC_BINARY(Min, a < b || a != a ? a : b)
 #undef PIPEC_BINARY
 
-// Broadcast in 32 bits, which a GPU divides faster by.
-struct Walk {
-  int rank;
-  uint32_t dims[kMaxRank];
-  uint32_t a[kMaxRank], b[kMaxRank];  // strides; of the last axis 0 or 1
+// Integer divisors of 0 have been noted before; they give 0. The least integer over -1 does not fit: it wraps around.
+struct Div {
+  template <typename T>
+  static __device__ __forceinline__ T Of(T a, T b) {
+    if constexpr (std::is_integral_v<T>) {
+      if (b == T(0)) return T(0);
+      if (std::is_signed_v<T> && b == static_cast<T>(-1)) return WrapSub(T(0), a);
+    }
+    return static_cast<T>(a / b);
+  }
 };
 
-struct Places {
-  uint32_t a, b;
+// The sign of the dividend, as C's fmod.
+struct Fmod {
+  template <typename T>
+  static __device__ __forceinline__ T Of(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return fmod(a, b);
+    } else {
+      if (b == T(0) || (std::is_signed_v<T> && b == static_cast<T>(-1))) return T(0);
+      return static_cast<T>(a % b);
+    }
+  }
 };
-__device__ __forceinline__ Places At(const Walk& walk, uint32_t i) {
-  Places places{0, 0};
-  for (int axis = walk.rank - 1; axis > 0; --axis) {
-    const uint32_t rest = i / walk.dims[axis], at = i - rest * walk.dims[axis];
-    places.a += at * walk.a[axis];
-    places.b += at * walk.b[axis];
-    i = rest;
-  }
-  places.a += i * walk.a[0];
-  places.b += i * walk.b[0];
-  return places;
-}
 
-// 16 bytes from `at` on, or one element in all places.
+// The sign of the divisor, as Python's %.
+struct Mod {
+  template <typename T>
+  static __device__ __forceinline__ T Of(T a, T b) {
+    const T rest = Fmod::Of(a, b);
+    return rest != T(0) && IsNegative(rest) != IsNegative(b) ? static_cast<T>(rest + b) : rest;
+  }
+};
+
 template <typename T>
-__device__ __forceinline__ Vector<T> LoadRun(const T* at, uint32_t step) {
-  if (step != 0) return LoadVector(at);
-  Vector<T> vector;
-#pragma unroll
-  for (int i = 0; i < Vector<T>::kSize; ++i) vector.values[i] = *at;
-  return vector;
-}
-
-// `vectors` times 16 bytes of the result, none of which leaves its last axis; then the elements that fill none.
-template <typename Op, typename T>
-__global__ void __launch_bounds__(kThreads)
-    Combine(const T* a, const T* b, T* y, const Walk walk, uint32_t n, uint32_t vectors) {
-  constexpr uint32_t kSize = Vector<T>::kSize;
-  const int last = walk.rank - 1;
-  const uint32_t step_a = walk.a[last], step_b = walk.b[last];
-  for (int64_t v = FirstItem(); v < vectors; v += ItemStride()) {
-    const Places places = At(walk, static_cast<uint32_t>(v) * kSize);
-    const Vector<T> in = LoadRun(a + places.a, step_a), other = LoadRun(b + places.b, step_b);
-    Vector<T> out;
-#pragma unroll
-    for (int i = 0; i < static_cast<int>(kSize); ++i) {
-      out.values[i] = Narrow<T>(Op::Of(Widen(in.values[i]), Widen(other.values[i])));
-    }
-    StoreVector(y + v * kSize, out);
-  }
-  for (int64_t i = int64_t{vectors} * kSize + FirstItem(); i < n; i += ItemStride()) {
-    const Places places = At(walk, static_cast<uint32_t>(i));
-    y[i] = Narrow<T>(Op::Of(Widen(a[places.a]), Widen(b[places.b])));
+__global__ void __launch_bounds__(kThreads) FindZero(const T* b, int64_t n, const FaultSite fault) {
+  for (int64_t i = FirstItem(); i < n; i += ItemStride()) {
+    if (b[i] == T(0)) LeaveNote(fault, 0, i);
   }
 }
 
-// How many vectors of the result may be taken at once: a row of the last axis must begin at a multiple of 16 bytes in every
-// operand that moves along it.
-template <typename T>
-uint32_t VectorsOf(const Walk& walk, uint32_t n, const T* a, const T* b, const T* y) {
-  constexpr uint32_t kSize = Vector<T>::kSize;
-  if (!Aligned(y)) return 0;
-  const int last = walk.rank - 1;
-  if (last > 0 && walk.dims[last] % kSize != 0) return 0;
-  for (const auto& [address, strides] : {std::pair(a, &walk.a[0]), std::pair(b, &walk.b[0])}) {
-    if (strides[last] == 0) continue;
-    if (!Aligned(address)) return 0;
-    for (int axis = 0; axis < last; ++axis) {
-      if (strides[axis] % kSize != 0) return 0;
-    }
+// Integers are looked at before they divide.
+template <typename Op, typename Types>
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareDivision(const KernelSpec& spec, CudaContext& context) {
+  if (spec.inputs.size() != 2 || IsFloat(spec.inputs[0].type.dtype)) {
+    return PrepareTwo<Op, Types>(spec, context);
   }
-  return n / kSize;
-}
-
-template <typename Op>
-absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec, CudaContext&) {
-  RETURN_IF_ERROR(CheckOperands(spec, {2, 2}));
-  const TensorType &a = spec.inputs[0].type, &b = spec.inputs[1].type;
-  RETURN_IF_ERROR(CheckInputType(spec, 1, a.dtype));
-  absl::StatusOr<Shape> shape = BroadcastShape({a.shape, b.shape});
-  if (!shape.ok()) return Invalid(spec, shape.status().message());
-  RETURN_IF_ERROR(CheckOutput(spec, 0, {a.dtype, *shape}));
-  const auto broadcast = Broadcast<2>::Make({a.shape, b.shape}, *shape);
-  if (broadcast.elements > std::numeric_limits<uint32_t>::max()) {
-    return absl::UnimplementedError(absl::StrCat("node '", spec.name, "' (", spec.op, "): the result has ",
-                                                 broadcast.elements,
-                                                 " elements, at most 2^32 - 1 are taken"));
-  }
-  Walk walk{.rank = broadcast.rank};
-  for (int axis = 0; axis < walk.rank; ++axis) {
-    walk.dims[axis] = static_cast<uint32_t>(broadcast.dims[axis]);
-    walk.a[axis] = static_cast<uint32_t>(broadcast.strides[0][axis]);
-    walk.b[axis] = static_cast<uint32_t>(broadcast.strides[1][axis]);
-  }
-  return ForAllFloats(spec, a.dtype, [walk, n = static_cast<uint32_t>(broadcast.elements)](auto tag) {
+  const TensorType& b = spec.inputs[1].type;
+  RETURN_IF_ERROR(CheckInputType(spec, 1, spec.inputs[0].type.dtype));
+  ASSIGN_OR_RETURN(const Walk<2> walk, WalkOfTwo(spec, b.dtype));
+  const FaultSite fault = context.AddFaultSite(spec, "element of input 1", "a divisor of integers");
+  return ForTypes(Integers(), spec, b.dtype, [walk, fault, n = b.elements()](auto tag) {
     using T = typename decltype(tag)::type;
-    return MakeKernel(0, [walk, n](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
-      if (n == 0) return absl::OkStatus();
-      const T *const a = Input<T>(arguments, 0), *const b = Input<T>(arguments, 1);
+    return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
+      const T* const b = Input<T>(arguments, 1);
+      if (n > 0) RETURN_IF_ERROR(Launch(FindZero<T>, BlocksFor(n), kThreads, stream, b, n, fault));
+      return LaunchTwo<Op, T, T, T>(stream, walk, arguments.inputs[0], b, arguments.outputs[0]);
+    });
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareMod(const KernelSpec& spec, CudaContext& context) {
+  if (spec.attributes.Int("fmod", 0) != 0) return PrepareDivision<Fmod, Numbers>(spec, context);
+  if (!spec.inputs.empty() && IsFloat(spec.inputs[0].type.dtype)) {
+    return Invalid(spec, "floats need the attribute fmod=1");
+  }
+  return PrepareDivision<Mod, Integers>(spec, context);
+}
+
+// By squaring, modulo 2^bits. A negative exponent truncates 1 / base^|exponent| towards zero; 0 has no such power: 0.
+template <typename T, typename E>
+__device__ __forceinline__ T IntegerPower(T base, E exponent) {
+  if (exponent < 0) {
+    return base == 1 ? T(1) : base == static_cast<T>(-1) ? static_cast<T>(exponent % 2 != 0 ? -1 : 1) : T(0);
+  }
+  Wrapping<T> result = 1, square = static_cast<Wrapping<T>>(base);
+  for (auto rest = static_cast<uint64_t>(exponent); rest != 0; rest >>= 1, square *= square) {
+    if (rest & 1) result *= square;
+  }
+  return static_cast<T>(result);
+}
+
+struct Pow {
+  template <typename T, typename E>
+  static __device__ __forceinline__ T Of(T base, E exponent) {
+    if constexpr (std::is_integral_v<T> && std::is_integral_v<E>) {
+      return IntegerPower(base, exponent);
+    } else if constexpr (std::is_integral_v<T>) {
+      return Saturated<T>(pow(static_cast<double>(base), static_cast<double>(exponent)));
+    } else if constexpr (std::is_same_v<T, float> && std::is_same_v<E, float>) {
+      return pow(base, exponent);
+    } else {
+      return static_cast<T>(pow(static_cast<double>(base), static_cast<double>(exponent)));
+    }
+  }
+};
+// What variances are written with.
+struct Square {
+  template <typename T>
+  static __device__ __forceinline__ T Of(T x) {
+    return x * x;
+  }
+};
+
+bool IsTwo(const KernelOperand& operand) {
+  if (operand.constant == nullptr || operand.type.elements() != 1) return false;
+  switch (operand.type.dtype) {
+    case DType::kFloat32:
+      return *reinterpret_cast<const float*>(operand.constant) == 2;
+    case DType::kFloat64:
+      return *reinterpret_cast<const double*>(operand.constant) == 2;
+    case DType::kInt64:
+      return *reinterpret_cast<const int64_t*>(operand.constant) == 2;
+    case DType::kInt32:
+      return *reinterpret_cast<const int32_t*>(operand.constant) == 2;
+    case DType::kFloat16:
+      return *reinterpret_cast<const uint16_t*>(operand.constant) == 0x4000;
+    case DType::kBFloat16:
+      return *reinterpret_cast<const uint16_t*>(operand.constant) == 0x4000;
+    default:
+      return false;
+  }
+}
+
+// The result has the base's type. Exponents are of the same type, or float32, int64 or int32.
+absl::StatusOr<std::unique_ptr<Kernel>> PreparePow(const KernelSpec& spec, CudaContext&) {
+  RETURN_IF_ERROR(CheckOperands(spec, {2, 2}));
+  const TensorType& base = spec.inputs[0].type;
+  const DType exponent = spec.inputs[1].type.dtype;
+  ASSIGN_OR_RETURN(const Walk<2> walk, WalkOfTwo(spec, base.dtype));
+  if (IsFloat(base.dtype) && IsTwo(spec.inputs[1]) && base == spec.outputs[0].type) {
+    return ForTypes(Floats(), spec, base.dtype, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      return MapKernel<Square, T, T>(walk.elements);
+    });
+  }
+  using Bases = TypeList<float, double, __half, __nv_bfloat16, int64_t, int32_t>;
+  return ForTypes(Bases(), spec, base.dtype, [&](auto tag) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+    using T = typename decltype(tag)::type;
+    if (exponent == base.dtype) return TwoKernel<Pow, T, T, T>(walk);
+    return ForTypes(TypeList<float, int64_t, int32_t>(), spec, exponent,
+                    [&](auto e) { return TwoKernel<Pow, T, typename decltype(e)::type, T>(walk); });
+  });
+}
+
+struct Identity {
+  template <typename T>
+  static __device__ __forceinline__ T Of(T x) {
+    return x;
+  }
+};
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads) Divide(const Compute<T>* sum, int64_t n, Compute<T> by, T* y) {
+  for (int64_t i = FirstItem(); i < n; i += ItemStride()) y[i] = Narrow<T>(sum[i] / by);
+}
+
+// The first operand meets the second, the result the third, and so on; what is between lies in the workspace, so that the result
+// may lie where any operand does, and is rounded once.
+template <typename Op, typename Types, bool kMean = false>
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareVariadic(const KernelSpec& spec, CudaContext& context) {
+  const int n = static_cast<int>(spec.inputs.size());
+  if (n == 2 && !kMean) return PrepareTwo<Op, Types>(spec, context);
+  RETURN_IF_ERROR(CheckOperands(spec, {std::max(n, 1), std::max(n, 1)}));
+  const DType dtype = spec.inputs[0].type.dtype;
+  std::vector<Shape> shapes;
+  for (int k = 0; k < n; ++k) {
+    RETURN_IF_ERROR(CheckInputType(spec, k, dtype));
+    shapes.push_back(spec.inputs[k].type.shape);
+  }
+  absl::StatusOr<Shape> shape = BroadcastShape(shapes);
+  if (!shape.ok()) return Invalid(spec, shape.status().message());
+  RETURN_IF_ERROR(CheckOutput(spec, 0, {dtype, *shape}));
+  const int64_t elements = NumElements(*shape);
+  if (n == 1) {
+    return ForTypes(Types(), spec, dtype, [elements](auto tag) {
+      using T = typename decltype(tag)::type;
+      return MapKernel<Identity, T, T>(elements);
+    });
+  }
+  // walks[k]: what operands 0 to k make, and operand k + 1. The first result in full, so that the others are in place.
+  std::vector<Walk<2>> walks;
+  for (int k = 1; k < n; ++k) {
+    ASSIGN_OR_RETURN(const Walk<2> walk, Walk<2>::Of(spec, {k == 1 ? shapes[0] : *shape, shapes[k]}, *shape));
+    walks.push_back(walk);
+  }
+  return ForTypes(Types(), spec, dtype, [=](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = Compute<T>;
+    const int64_t workspace = elements * static_cast<int64_t>(sizeof(C));
+    return MakeKernel(workspace, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
+      if (elements == 0) return absl::OkStatus();
+      void* const total = arguments.workspace;
       T* const y = Output<T>(arguments, 0);
-      const uint32_t vectors = VectorsOf(walk, n, a, b, y);
-      return Launch(Combine<Op, T>, BlocksFor(vectors > 0 ? vectors : n), kThreads, stream, a, b, y, walk, n,
-                    vectors);
+      const int last = static_cast<int>(walks.size()) - 1;
+      for (int k = 0; k <= last; ++k) {
+        const void* const x = arguments.inputs[k + 1];
+        if (k == 0) {
+          RETURN_IF_ERROR((LaunchTwo<Op, T, T, C>(stream, walks[k], arguments.inputs[0], x, total)));
+        } else if (k == last && !kMean) {
+          RETURN_IF_ERROR((LaunchTwo<Op, C, T, T>(stream, walks[k], total, x, y)));
+        } else {
+          RETURN_IF_ERROR((LaunchTwo<Op, C, T, C>(stream, walks[k], total, x, total)));
+        }
+      }
+      if constexpr (kMean) {
+        return Launch(Divide<T>, BlocksFor(elements), kThreads, stream, static_cast<const C*>(total),
+                      elements, static_cast<C>(last + 2), y);
+      }
+      return absl::OkStatus();
     });
   });
 }
@@ -136,10 +241,16 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec, CudaCont
 }  // namespace
 
 void RegisterArithmeticKernels(KernelRegistry& registry) {
-  registry.Add("Add", "", Prepare<Add>);
-  registry.Add("Div", "", Prepare<Div>);
-  registry.Add("Mul", "", Prepare<Mul>);
-  registry.Add("Sub", "", Prepare<Sub>);
+  registry.Add("Add", "", PrepareTwo<Add, Numbers>);
+  registry.Add("Div", "", PrepareDivision<Div, Numbers>);
+  registry.Add("Max", "", PrepareVariadic<Max, Numbers>);
+  registry.Add("Mean", "", PrepareVariadic<Add, Floats, true>);
+  registry.Add("Min", "", PrepareVariadic<Min, Numbers>);
+  registry.Add("Mod", "", PrepareMod);
+  registry.Add("Mul", "", PrepareTwo<Mul, Numbers>);
+  registry.Add("Pow", "", PreparePow);
+  registry.Add("Sub", "", PrepareTwo<Sub, Numbers>);
+  registry.Add("Sum", "", PrepareVariadic<Add, Floats>);
 }
 
 }  // namespace pipec::cuda

@@ -9,13 +9,6 @@
 namespace pipec::cuda {
 namespace {
 
-struct MinOf {
-  template <typename T>
-  static __device__ __forceinline__ T Combine(T a, T b) {
-    return b < a ? b : a;
-  }
-};
-
 // verdicts[row]: -1 does not count, 0 wrong, 1 right.
 template <typename T, int kWidth>
 __global__ void __launch_bounds__(kWidth)

@@ -53,21 +53,30 @@ __device__ __forceinline__ __nv_bfloat16 Narrow<__nv_bfloat16>(float x) {
   return __float2bfloat16(x);
 }
 
-// 16 bytes, which one instruction loads or stores.
-template <typename T>
-struct alignas(16) Vector {
-  static constexpr int kSize = 16 / sizeof(T);
+// At most 16 bytes, as a rule just those, which one instruction loads or stores.
+template <typename T, int kElements = 16 / sizeof(T)>
+struct alignas(sizeof(T) * kElements) Vector {
+  static constexpr int kSize = kElements;
   T values[kSize];
 };
+template <int kSize, typename T>
+__device__ __forceinline__ Vector<T, kSize> LoadElements(const T* at) {
+  return *reinterpret_cast<const Vector<T, kSize>*>(at);
+}
 template <typename T>
 __device__ __forceinline__ Vector<T> LoadVector(const T* at) {
-  return *reinterpret_cast<const Vector<T>*>(at);
+  return LoadElements<Vector<T>::kSize>(at);
 }
-template <typename T>
-__device__ __forceinline__ void StoreVector(T* at, const Vector<T>& vector) {
-  *reinterpret_cast<Vector<T>*>(at) = vector;
+template <typename T, int kSize>
+__device__ __forceinline__ void StoreVector(T* at, const Vector<T, kSize>& vector) {
+  *reinterpret_cast<Vector<T, kSize>*>(at) = vector;
 }
-inline bool Aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
+inline bool Aligned(const void* address, int bytes = 16) {
+  return reinterpret_cast<uintptr_t>(address) % bytes == 0;
+}
+// Elements of these types that are taken at once: 16 bytes of the widest.
+template <typename... Ts>
+inline constexpr int kTogether = 16 / std::max({sizeof(Ts)...});
 
 // The grid for so much work, an item a thread; threads then stride over the rest.
 inline dim3 BlocksFor(int64_t work) {
@@ -82,6 +91,13 @@ struct SumOf {
   template <typename T>
   static __device__ __forceinline__ T Combine(T a, T b) {
     return a + b;
+  }
+};
+// NaN wins in neither: callers that meet one give it on themselves.
+struct MinOf {
+  template <typename T>
+  static __device__ __forceinline__ T Combine(T a, T b) {
+    return b < a ? b : a;
   }
 };
 struct MaxOf {

@@ -43,14 +43,23 @@ struct Labels {
 
   __device__ int64_t At(int64_t row) const { return row / inner * classes * inner + row % inner; }
 
-  // The label of a row that counts, else -1: it is padding, ignored, or no class, which leaves a note.
+  // The label of a row that counts, else -1: it is padding, ignored, or no class, which leaves a note. Where a block or a warp
+  // has a row, one of its threads leaves it.
   __device__ int64_t Counted(const void* labels, int64_t row, const StepScalars* scalars) const {
+    return Find(labels, row, scalars, threadIdx.x == 0);
+  }
+  __device__ int64_t CountedByThread(const void* labels, int64_t row, const StepScalars* scalars) const {
+    return Find(labels, row, scalars, true);
+  }
+
+ private:
+  __device__ int64_t Find(const void* labels, int64_t row, const StepScalars* scalars, bool notes) const {
     if (known_samples && row / sample_inner % count >= scalars->valid_samples) return -1;
     const int64_t label =
         is_int64 ? static_cast<const int64_t*>(labels)[row] : static_cast<const int32_t*>(labels)[row];
     if (has_ignore_index && label == ignore_index) return -1;
     if (label >= 0 && label < classes) return label;
-    if (threadIdx.x == 0) LeaveNote(fault, label, row);
+    if (notes) LeaveNote(fault, label, row);
     return -1;
   }
 };

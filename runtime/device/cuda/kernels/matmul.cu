@@ -6,6 +6,7 @@
 #include "runtime/device/cuda/kernels/blas_product.h"
 #include "runtime/device/cuda/kernels/elements.cuh"
 #include "runtime/device/cuda/kernels/make_kernel.h"
+#include "runtime/device/cuda/kernels/matmul.h"
 #include "runtime/device/cuda/kernels/register.h"
 #include "runtime/device/cuda/launch.h"
 #include "runtime/device/operands/matrix_product.h"
@@ -18,9 +19,10 @@ __global__ void __launch_bounds__(kThreads) Zero(T* y, int64_t n) {
   for (int64_t i = FirstItem(); i < n; i += ItemStride()) y[i] = Narrow<T>(Compute<T>(0));
 }
 
-// Y = A B, or Y += A B.
-absl::StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, MatrixProduct product,
-                                                    bool add, CudaContext& context) {
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, MatrixProduct product, bool add,
+                                                    CudaContext& context) {
   product = Simplify(product);
   const int64_t results = product.batches() * product.m * product.n;
   if (results == 0 || (product.k == 0 && add)) {
@@ -43,6 +45,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, Matr
                     });
 }
 
+namespace {
+
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareMatMul(const KernelSpec& spec, CudaContext& context) {
   RETURN_IF_ERROR(CheckOperands(spec, {2, 2}));
   ASSIGN_OR_RETURN(const MatrixProduct product, ProductOf(spec, false, false));
@@ -53,8 +57,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareMatMul(const KernelSpec& spec, Cu
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareFusedMatMul(const KernelSpec& spec, CudaContext& context) {
   RETURN_IF_ERROR(CheckOperands(spec, {2, 2}));
-  ASSIGN_OR_RETURN(MatrixProduct product, ProductOf(spec, spec.attributes.Int("trans_a") != 0,
-                                                              spec.attributes.Int("trans_b") != 0));
+  ASSIGN_OR_RETURN(MatrixProduct product,
+                   ProductOf(spec, spec.attributes.Int("trans_a") != 0, spec.attributes.Int("trans_b") != 0));
   product.alpha = spec.attributes.Float("alpha", 1);
   product.result = static_cast<DType>(spec.attributes.Int("to", static_cast<int64_t>(product.dtype)));
   const bool small = product.dtype == DType::kFloat16 || product.dtype == DType::kBFloat16;
@@ -98,8 +102,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGemm(const KernelSpec& spec, Cuda
     return Invalid(spec, absl::StrCat("operands are ", ToString(spec.inputs[0].type), " and ",
                                       ToString(spec.inputs[1].type), ", wanted matrices"));
   }
-  ASSIGN_OR_RETURN(MatrixProduct product, ProductOf(spec, spec.attributes.Int("transA") != 0,
-                                                              spec.attributes.Int("transB") != 0));
+  ASSIGN_OR_RETURN(MatrixProduct product,
+                   ProductOf(spec, spec.attributes.Int("transA") != 0, spec.attributes.Int("transB") != 0));
   product.alpha = spec.attributes.Float("alpha", 1);
   const int64_t rows = product.m, columns = product.n;
   const TensorType y{product.dtype, {rows, columns}};

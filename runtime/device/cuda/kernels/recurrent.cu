@@ -4,7 +4,6 @@
 #include "runtime/device/cuda/kernels/recurrent_cell.cuh"
 #include "runtime/device/cuda/kernels/recurrent_product.h"
 #include "runtime/device/cuda/kernels/register.h"
-#include "runtime/device/cuda/kernels/widened_kernel.h"
 #include "runtime/device/cuda/launch.h"
 
 namespace pipec::cuda {
@@ -229,17 +228,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec, const Recur
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareRnn(const KernelSpec& spec, CudaContext& context) {
-  if (IsSmall(spec)) return MakeWidenedKernel(spec, context, PrepareRnn);
   ASSIGN_OR_RETURN(const Recurrence r, ReadRnn(spec));
   return Make<Rnn>(spec, r, context);
 }
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareGru(const KernelSpec& spec, CudaContext& context) {
-  if (IsSmall(spec)) return MakeWidenedKernel(spec, context, PrepareGru);
   ASSIGN_OR_RETURN(const Recurrence r, ReadGru(spec));
   return Make<Gru>(spec, r, context);
 }
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareLstm(const KernelSpec& spec, CudaContext& context) {
-  if (IsSmall(spec)) return MakeWidenedKernel(spec, context, PrepareLstm);
   ASSIGN_OR_RETURN(const Recurrence r, ReadLstm(spec));
   return Make<Lstm>(spec, r, context);
 }

@@ -5,7 +5,6 @@
 #include "runtime/device/cuda/kernels/recurrent_grad_cell.cuh"
 #include "runtime/device/cuda/kernels/recurrent_product.h"
 #include "runtime/device/cuda/kernels/register.h"
-#include "runtime/device/cuda/kernels/widened_kernel.h"
 #include "runtime/device/cuda/launch.h"
 
 namespace pipec::cuda {
@@ -254,17 +253,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec, const Recur
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareRnn(const KernelSpec& spec, CudaContext& context) {
-  if (IsSmall(spec)) return MakeWidenedKernel(spec, context, PrepareRnn);
   ASSIGN_OR_RETURN(const Recurrence r, ReadRnnGrad(spec));
   return Make<RnnGrad>(spec, r, context);
 }
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareGru(const KernelSpec& spec, CudaContext& context) {
-  if (IsSmall(spec)) return MakeWidenedKernel(spec, context, PrepareGru);
   ASSIGN_OR_RETURN(const Recurrence r, ReadGruGrad(spec));
   return Make<GruGrad>(spec, r, context);
 }
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareLstm(const KernelSpec& spec, CudaContext& context) {
-  if (IsSmall(spec)) return MakeWidenedKernel(spec, context, PrepareLstm);
   ASSIGN_OR_RETURN(const Recurrence r, ReadLstmGrad(spec));
   return Make<LstmGrad>(spec, r, context);
 }

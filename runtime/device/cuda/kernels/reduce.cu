@@ -1,8 +1,12 @@
-// ReduceSum, ReduceMean, ReduceSumSquare of floats, with axes that are known at load. The order of every sum is fixed by the
+// ReduceSum, ReduceMean, ReduceSumSquare, ReduceMax, ReduceMin and ReduceProd of floats, int64 and int32, with axes that are known at load. The order of every sum is fixed by the
 // shape alone. Threads add in the type they compute in, what they give is added in float64.
+#include <cmath>
+#include <type_traits>
+
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/kernels/elements.cuh"
+#include "runtime/device/cuda/kernels/integers.cuh"
 #include "runtime/device/cuda/kernels/make_kernel.h"
 #include "runtime/device/cuda/kernels/register.h"
 #include "runtime/device/cuda/launch.h"
@@ -11,21 +15,67 @@
 namespace pipec::cuda {
 namespace {
 
+// What elements of T are folded in: threads in Part, what they give in Total.
+template <typename T>
+using WideTotal = std::conditional_t<std::is_integral_v<T>, T, double>;
+
 struct Sum {
   static constexpr bool kMean = false;
   template <typename T>
+  using Total = WideTotal<T>;
+  template <typename T>
+  static __device__ __forceinline__ T First() {
+    return T(0);
+  }
+  template <typename T>
   static __device__ __forceinline__ T Load(T x) {
     return x;
+  }
+  template <typename T>
+  static __device__ __forceinline__ T Combine(T a, T b) {
+    return WrapAdd(a, b);
   }
 };
 struct Mean : Sum {
   static constexpr bool kMean = true;
 };
-struct SumSquare {
-  static constexpr bool kMean = false;
+struct SumSquare : Sum {
   template <typename T>
   static __device__ __forceinline__ T Load(T x) {
-    return x * x;
+    return WrapMul(x, x);
+  }
+};
+struct Prod : Sum {
+  template <typename T>
+  static __device__ __forceinline__ T First() {
+    return T(1);
+  }
+  template <typename T>
+  static __device__ __forceinline__ T Combine(T a, T b) {
+    return WrapMul(a, b);
+  }
+};
+// NaN wins. Of no elements at all: the least value there is.
+struct Max : Sum {
+  template <typename T>
+  using Total = T;
+  template <typename T>
+  static __device__ __forceinline__ T First() {
+    return std::is_integral_v<T> ? kLeastOf<T> : static_cast<T>(-INFINITY);
+  }
+  template <typename T>
+  static __device__ __forceinline__ T Combine(T a, T b) {
+    return a > b || a != a ? a : b;
+  }
+};
+struct Min : Max {
+  template <typename T>
+  static __device__ __forceinline__ T First() {
+    return std::is_integral_v<T> ? kMostOf<T> : static_cast<T>(INFINITY);
+  }
+  template <typename T>
+  static __device__ __forceinline__ T Combine(T a, T b) {
+    return a < b || a != a ? a : b;
   }
 };
 
@@ -52,8 +102,16 @@ __device__ __forceinline__ int64_t OffsetOf(const Axes& axes, int64_t index) {
 }
 
 template <typename Op, typename T>
-__device__ __forceinline__ T Finish(double total, int64_t reduced) {
-  return Narrow<T>(static_cast<Compute<T>>(Op::kMean ? total / static_cast<double>(reduced) : total));
+using TotalOf = typename Op::template Total<Compute<T>>;
+
+template <typename Op, typename T>
+__device__ __forceinline__ T Finish(TotalOf<Op, T> total, int64_t reduced) {
+  if constexpr (Op::kMean) {
+    if constexpr (std::is_integral_v<T>)
+      return reduced == 0 ? T(0) : static_cast<T>(total / static_cast<T>(reduced));
+    total = total / static_cast<TotalOf<Op, T>>(reduced);
+  }
+  return Narrow<T>(static_cast<Compute<T>>(total));
 }
 
 // A block a result: for results of elements that lie together.
@@ -62,11 +120,12 @@ __global__ void __launch_bounds__(kThreads)
     ReduceRows(const T* x, T* y, const Axes kept, const Axes reduced) {
   for (int64_t i = blockIdx.x; i < kept.elements; i += gridDim.x) {
     const T* const from = x + OffsetOf(kept, i);
-    Compute<T> sum = 0;
+    auto part = Op::template First<Compute<T>>();
     for (int64_t r = threadIdx.x; r < reduced.elements; r += kThreads) {
-      sum += Op::Load(Widen(from[OffsetOf(reduced, r)]));
+      part = Op::Combine(part, Op::Load(Widen(from[OffsetOf(reduced, r)])));
     }
-    const double total = FoldThreads<SumOf, kThreads>(static_cast<double>(sum), 0.0);
+    using Total = TotalOf<Op, T>;
+    const Total total = FoldThreads<Op, kThreads>(static_cast<Total>(part), Op::template First<Total>());
     if (threadIdx.x == 0) y[i] = Finish<Op, T>(total, reduced.elements);
   }
 }
@@ -76,21 +135,22 @@ constexpr int kLanes = kThreads / 32;
 template <typename Op, typename T>
 __global__ void __launch_bounds__(kThreads)
     ReduceColumns(const T* x, T* y, const Axes kept, const Axes reduced) {
-  __shared__ double partial[kThreads];
+  using Total = TotalOf<Op, T>;
+  __shared__ Total partial[kThreads];
   const int column = threadIdx.x % 32, lane = threadIdx.x / 32;
   for (int64_t begin = int64_t{blockIdx.x} * 32; begin < kept.elements; begin += int64_t{gridDim.x} * 32) {
     const int64_t i = begin + column;
-    Compute<T> sum = 0;
+    auto part = Op::template First<Compute<T>>();
     if (i < kept.elements) {
       const T* const from = x + OffsetOf(kept, i);
       for (int64_t r = lane; r < reduced.elements; r += kLanes)
-        sum += Op::Load(Widen(from[OffsetOf(reduced, r)]));
+        part = Op::Combine(part, Op::Load(Widen(from[OffsetOf(reduced, r)])));
     }
-    partial[threadIdx.x] = sum;
+    partial[threadIdx.x] = static_cast<Total>(part);
     __syncthreads();
     if (lane == 0 && i < kept.elements) {
-      double total = 0;
-      for (int other = 0; other < kLanes; ++other) total += partial[other * 32 + column];
+      Total total = partial[column];
+      for (int other = 1; other < kLanes; ++other) total = Op::Combine(total, partial[other * 32 + column]);
       y[i] = Finish<Op, T>(total, reduced.elements);
     }
     __syncthreads();
@@ -116,11 +176,12 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec, CudaCont
   }
   const absl::StatusOr<ReducePlan> plan =
       MakeReducePlan(spec.inputs[0].type.shape, axes, spec.attributes.Int("keepdims", 1) != 0,
-                          spec.attributes.Int("noop_with_empty_axes", 0) != 0, spec.outputs[0].type.shape);
+                     spec.attributes.Int("noop_with_empty_axes", 0) != 0, spec.outputs[0].type.shape);
   if (!plan.ok()) return Invalid(spec, plan.status().message());
   const Axes kept = AxesOf(plan->kept, plan->kept_rank, plan->kept_elements);
   const Axes reduced = AxesOf(plan->reduced, plan->reduced_rank, plan->reduced_elements);
-  return ForAllFloats(spec, dtype, [=, rows = plan->inner_reduced](auto tag) {
+  using Types = TypeList<float, double, __half, __nv_bfloat16, int64_t, int32_t>;
+  return ForTypes(Types(), spec, dtype, [=, rows = plan->inner_reduced](auto tag) {
     using T = typename decltype(tag)::type;
     return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
       if (kept.elements == 0) return absl::OkStatus();
@@ -135,7 +196,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec, CudaCont
 }  // namespace
 
 void RegisterReduceKernels(KernelRegistry& registry) {
+  registry.Add("ReduceMax", "", Prepare<Max>);
   registry.Add("ReduceMean", "", Prepare<Mean>);
+  registry.Add("ReduceMin", "", Prepare<Min>);
+  registry.Add("ReduceProd", "", Prepare<Prod>);
   registry.Add("ReduceSum", "", Prepare<Sum>);
   registry.Add("ReduceSumSquare", "", Prepare<SumSquare>);
 }

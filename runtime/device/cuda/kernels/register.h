@@ -7,6 +7,23 @@ namespace pipec::cuda {
 
 void RegisterUnaryKernels(KernelRegistry& registry);
 void RegisterArithmeticKernels(KernelRegistry& registry);
+void RegisterCompareKernels(KernelRegistry& registry);
+void RegisterCastKernels(KernelRegistry& registry);
+void RegisterMoveKernels(KernelRegistry& registry);
+void RegisterPlaceKernels(KernelRegistry& registry);
+void RegisterGatherKernels(KernelRegistry& registry);
+void RegisterScatterKernels(KernelRegistry& registry);
+void RegisterAlongAxisKernels(KernelRegistry& registry);
+void RegisterRowNormalizationKernels(KernelRegistry& registry);
+void RegisterBlockKernels(KernelRegistry& registry);
+void RegisterResizeKernels(KernelRegistry& registry);
+void RegisterSamplingKernels(KernelRegistry& registry);
+void RegisterFourierKernels(KernelRegistry& registry);
+void RegisterEinsumKernels(KernelRegistry& registry);
+void RegisterDequantizeKernels(KernelRegistry& registry);
+void RegisterDropoutKernels(KernelRegistry& registry);
+void RegisterElementLossKernels(KernelRegistry& registry);
+void RegisterNegativeLogLikelihoodKernels(KernelRegistry& registry);
 void RegisterAccumulateKernels(KernelRegistry& registry);
 void RegisterGradientScaleKernels(KernelRegistry& registry);
 void RegisterRecurrentKernels(KernelRegistry& registry);

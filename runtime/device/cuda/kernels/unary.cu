@@ -1,12 +1,12 @@
-// Element-wise ops of one operand, and the gradients of activations (dY, Y) -> (dX), which the forward result is enough for.
-// Results may lie where operands lie. NaN goes through Relu and Sign as in NumPy and PyTorch.
+// Element-wise ops of one operand, Gelu, and the gradients of activations (dY, Y) -> (dX), which the forward result is enough
+// for but for Gelu's, (dY, X) -> (dX). NaN goes through Relu and Sign as in NumPy and PyTorch.
 #include <cmath>
+#include <string>
+#include <type_traits>
 
-#include "runtime/base/status.h"
-#include "runtime/device/cuda/kernels/elements.cuh"
-#include "runtime/device/cuda/kernels/make_kernel.h"
+#include "runtime/device/cuda/kernels/integers.cuh"
+#include "runtime/device/cuda/kernels/pointwise.cuh"
 #include "runtime/device/cuda/kernels/register.h"
-#include "runtime/device/cuda/launch.h"
 
 namespace pipec::cuda {
 namespace {
@@ -18,9 +18,9 @@ namespace {
       return expression;                          \
     }                                             \
   };
-PIPEC_UNARY(Neg, -x)
-PIPEC_UNARY(Abs, fabs(x))
-PIPEC_UNARY(Sign, x > T(0) ? T(1) : x < T(0) ? T(-1) : x)
+PIPEC_UNARY(Neg, std::is_floating_point_v<T> ? -x : WrapSub(T(0), x))
+PIPEC_UNARY(Abs, IsNegative(x) || (std::is_floating_point_v<T> && x == T(0)) ? WrapSub(T(0), x) : x)
+PIPEC_UNARY(Sign, x > T(0) ? T(1) : IsNegative(x) ? static_cast<T>(-1) : x)
 PIPEC_UNARY(Relu, x < T(0) ? T(0) : x)
 PIPEC_UNARY(Sqrt, sqrt(x))
 PIPEC_UNARY(Exp, exp(x))
@@ -31,9 +31,24 @@ PIPEC_UNARY(Sigmoid, T(1) / (T(1) + exp(-x)))
 PIPEC_UNARY(Reciprocal, T(1) / x)
 PIPEC_UNARY(Floor, floor(x))
 PIPEC_UNARY(Ceil, ceil(x))
+PIPEC_UNARY(Round, rint(x))
 PIPEC_UNARY(Sin, sin(x))
 PIPEC_UNARY(Cos, cos(x))
-PIPEC_UNARY(Identity, x)
+PIPEC_UNARY(Tan, tan(x))
+PIPEC_UNARY(Asin, asin(x))
+PIPEC_UNARY(Acos, acos(x))
+PIPEC_UNARY(Atan, atan(x))
+PIPEC_UNARY(Sinh, sinh(x))
+PIPEC_UNARY(Cosh, cosh(x))
+PIPEC_UNARY(Asinh, asinh(x))
+PIPEC_UNARY(Acosh, acosh(x))
+PIPEC_UNARY(Atanh, atanh(x))
+PIPEC_UNARY(Not, !x)
+// gelu(x) = x times the normal distribution's cumulative function; 0.7071... is the root of 1/2.
+PIPEC_UNARY(Gelu, x*(T(0.5) * (T(1) + erf(x * T(0.70710678118654752440)))))
+// The tanh that stands for erf; 0.7978... is the root of 2 / pi.
+PIPEC_UNARY(GeluTanhOf, tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)))
+PIPEC_UNARY(GeluTanh, T(0.5) * x * (T(1) + GeluTanhOf::Of(x)))
 #undef PIPEC_UNARY
 
 #define PIPEC_GRADIENT(name, expression)                \
@@ -48,96 +63,81 @@ PIPEC_GRADIENT(SigmoidGrad, dy*(y*(T(1) - y)))
 PIPEC_GRADIENT(ReluGrad, y > T(0) ? dy : T(0))
 #undef PIPEC_GRADIENT
 
-// `vectors` times 16 bytes, then the elements that fill none.
-template <typename Op, typename T>
-__global__ void __launch_bounds__(kThreads, 1) MapOne(const T* x, T* y, int64_t n, int64_t vectors) {
-  constexpr int kSize = Vector<T>::kSize;
-  for (int64_t v = FirstItem(); v < vectors; v += ItemStride()) {
-    const Vector<T> in = LoadVector(x + v * kSize);
-    Vector<T> out;
-#pragma unroll
-    for (int i = 0; i < kSize; ++i) out.values[i] = Narrow<T>(Op::Of(Widen(in.values[i])));
-    StoreVector(y + v * kSize, out);
+// 0.3989... is the root of 1 / (2 pi).
+struct GeluGrad {
+  template <typename T>
+  static __device__ __forceinline__ T Of(T dy, T x) {
+    const T cumulative = T(0.5) * (T(1) + erf(x * T(0.70710678118654752440)));
+    return dy * (cumulative + x * (T(0.39894228040143267794) * exp(T(-0.5) * x * x)));
   }
-  for (int64_t i = vectors * kSize + FirstItem(); i < n; i += ItemStride())
-    y[i] = Narrow<T>(Op::Of(Widen(x[i])));
-}
-
-template <typename Op, typename T>
-__global__ void __launch_bounds__(kThreads) MapTwo(const T* a, const T* b, T* y, int64_t n, int64_t vectors) {
-  constexpr int kSize = Vector<T>::kSize;
-  for (int64_t v = FirstItem(); v < vectors; v += ItemStride()) {
-    const Vector<T> in = LoadVector(a + v * kSize), other = LoadVector(b + v * kSize);
-    Vector<T> out;
-#pragma unroll
-    for (int i = 0; i < kSize; ++i) {
-      out.values[i] = Narrow<T>(Op::Of(Widen(in.values[i]), Widen(other.values[i])));
-    }
-    StoreVector(y + v * kSize, out);
+};
+struct GeluTanhGrad {
+  template <typename T>
+  static __device__ __forceinline__ T Of(T dy, T x) {
+    const T t = GeluTanhOf::Of(x);
+    const T inner = T(0.79788456080286535588) * (T(1) + T(3 * 0.044715) * x * x);
+    return dy * (T(0.5) * (T(1) + t) + T(0.5) * x * (T(1) - t * t) * inner);
   }
-  for (int64_t i = vectors * kSize + FirstItem(); i < n; i += ItemStride()) {
-    y[i] = Narrow<T>(Op::Of(Widen(a[i]), Widen(b[i])));
-  }
-}
+};
 
 template <typename Op>
-absl::StatusOr<std::unique_ptr<Kernel>> PrepareOne(const KernelSpec& spec, CudaContext&) {
-  RETURN_IF_ERROR(CheckOperands(spec, {1, 1}));
-  const TensorType& type = spec.inputs[0].type;
-  RETURN_IF_ERROR(CheckOutput(spec, 0, type));
-  return ForAllFloats(spec, type.dtype, [n = type.elements()](auto tag) {
-    using T = typename decltype(tag)::type;
-    return MakeKernel(0, [n](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
-      if (n == 0) return absl::OkStatus();
-      const T* const x = Input<T>(arguments, 0);
-      T* const y = Output<T>(arguments, 0);
-      const int64_t vectors = Aligned(x) && Aligned(y) ? n / Vector<T>::kSize : 0;
-      return Launch(MapOne<Op, T>, BlocksFor(vectors > 0 ? vectors : n), kThreads, stream, x, y, n, vectors);
-    });
-  });
-}
-
-template <typename Op>
-absl::StatusOr<std::unique_ptr<Kernel>> PrepareGradient(const KernelSpec& spec, CudaContext&) {
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareGradient(const KernelSpec& spec, CudaContext& context) {
   RETURN_IF_ERROR(CheckOperands(spec, {2, 2}));
-  const TensorType& type = spec.inputs[0].type;
-  RETURN_IF_ERROR(CheckInput(spec, 1, type));
-  RETURN_IF_ERROR(CheckOutput(spec, 0, type));
-  return ForAllFloats(spec, type.dtype, [n = type.elements()](auto tag) {
-    using T = typename decltype(tag)::type;
-    return MakeKernel(0, [n](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
-      if (n == 0) return absl::OkStatus();
-      const T *const a = Input<T>(arguments, 0), *const b = Input<T>(arguments, 1);
-      T* const y = Output<T>(arguments, 0);
-      const int64_t vectors = Aligned(a) && Aligned(b) && Aligned(y) ? n / Vector<T>::kSize : 0;
-      return Launch(MapTwo<Op, T>, BlocksFor(vectors > 0 ? vectors : n), kThreads, stream, a, b, y, n,
-                    vectors);
-    });
-  });
+  RETURN_IF_ERROR(CheckInput(spec, 1, spec.inputs[0].type));
+  return PrepareTwo<Op, Floats>(spec, context);
+}
+
+// Whether Gelu is the one of tanh.
+absl::StatusOr<bool> IsApproximate(const KernelSpec& spec) {
+  const std::string approximate = spec.attributes.String("approximate", "none");
+  if (approximate == "tanh" || approximate == "none") return approximate == "tanh";
+  return Invalid(spec, "approximate is '" + approximate + "', wanted 'none' or 'tanh'");
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareGelu(const KernelSpec& spec, CudaContext& context) {
+  ASSIGN_OR_RETURN(const bool approximate, IsApproximate(spec));
+  return approximate ? PrepareMap<GeluTanh, Floats>(spec, context) : PrepareMap<Gelu, Floats>(spec, context);
+}
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareGeluGrad(const KernelSpec& spec, CudaContext& context) {
+  ASSIGN_OR_RETURN(const bool approximate, IsApproximate(spec));
+  return approximate ? PrepareGradient<GeluTanhGrad>(spec, context)
+                     : PrepareGradient<GeluGrad>(spec, context);
 }
 
 }  // namespace
 
 void RegisterUnaryKernels(KernelRegistry& registry) {
-  registry.Add("Abs", "", PrepareOne<Abs>);
-  registry.Add("Ceil", "", PrepareOne<Ceil>);
-  registry.Add("Cos", "", PrepareOne<Cos>);
-  registry.Add("Erf", "", PrepareOne<Erf>);
-  registry.Add("Exp", "", PrepareOne<Exp>);
-  registry.Add("Floor", "", PrepareOne<Floor>);
-  registry.Add("Identity", "", PrepareOne<Identity>);
-  registry.Add("Log", "", PrepareOne<Log>);
-  registry.Add("Neg", "", PrepareOne<Neg>);
-  registry.Add("Reciprocal", "", PrepareOne<Reciprocal>);
-  registry.Add("Relu", "", PrepareOne<Relu>);
-  registry.Add("Sigmoid", "", PrepareOne<Sigmoid>);
-  registry.Add("Sign", "", PrepareOne<Sign>);
-  registry.Add("Sin", "", PrepareOne<Sin>);
-  registry.Add("Sqrt", "", PrepareOne<Sqrt>);
-  registry.Add("Tanh", "", PrepareOne<Tanh>);
-  registry.Add("TanhGrad", kPipecDomain, PrepareGradient<TanhGrad>);
-  registry.Add("SigmoidGrad", kPipecDomain, PrepareGradient<SigmoidGrad>);
+  registry.Add("Abs", "", PrepareMap<Abs, Numbers>);
+  registry.Add("Acos", "", PrepareMap<Acos, Floats>);
+  registry.Add("Acosh", "", PrepareMap<Acosh, Floats>);
+  registry.Add("Asin", "", PrepareMap<Asin, Floats>);
+  registry.Add("Asinh", "", PrepareMap<Asinh, Floats>);
+  registry.Add("Atan", "", PrepareMap<Atan, Floats>);
+  registry.Add("Atanh", "", PrepareMap<Atanh, Floats>);
+  registry.Add("Ceil", "", PrepareMap<Ceil, Floats>);
+  registry.Add("Cos", "", PrepareMap<Cos, Floats>);
+  registry.Add("Cosh", "", PrepareMap<Cosh, Floats>);
+  registry.Add("Erf", "", PrepareMap<Erf, Floats>);
+  registry.Add("Exp", "", PrepareMap<Exp, Floats>);
+  registry.Add("Floor", "", PrepareMap<Floor, Floats>);
+  registry.Add("Gelu", "", PrepareGelu);
+  registry.Add("Log", "", PrepareMap<Log, Floats>);
+  registry.Add("Neg", "", PrepareMap<Neg, SignedNumbers>);
+  registry.Add("Not", "", PrepareMap<Not, Bools>);
+  registry.Add("Reciprocal", "", PrepareMap<Reciprocal, Floats>);
+  registry.Add("Relu", "", PrepareMap<Relu, SignedNumbers>);
+  registry.Add("Round", "", PrepareMap<Round, Floats>);
+  registry.Add("Sigmoid", "", PrepareMap<Sigmoid, Floats>);
+  registry.Add("Sign", "", PrepareMap<Sign, Numbers>);
+  registry.Add("Sin", "", PrepareMap<Sin, Floats>);
+  registry.Add("Sinh", "", PrepareMap<Sinh, Floats>);
+  registry.Add("Sqrt", "", PrepareMap<Sqrt, Floats>);
+  registry.Add("Tan", "", PrepareMap<Tan, Floats>);
+  registry.Add("Tanh", "", PrepareMap<Tanh, Floats>);
+  registry.Add("GeluGrad", kPipecDomain, PrepareGeluGrad);
   registry.Add("ReluGrad", kPipecDomain, PrepareGradient<ReluGrad>);
+  registry.Add("SigmoidGrad", kPipecDomain, PrepareGradient<SigmoidGrad>);
+  registry.Add("TanhGrad", kPipecDomain, PrepareGradient<TanhGrad>);
 }
 
 }  // namespace pipec::cuda

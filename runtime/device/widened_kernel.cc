@@ -1,37 +1,13 @@
-#include "runtime/device/cpu/widened_kernel.h"
+#include "runtime/device/widened_kernel.h"
 
 #include <utility>
 #include <vector>
 
 #include "runtime/base/small_floats.h"
 #include "runtime/base/status.h"
-#include "runtime/device/cpu/parallel_for.h"
-#include "runtime/device/cpu/small_float_rows.h"
 
-namespace pipec::cpu {
+namespace pipec {
 namespace {
-
-constexpr int64_t kGrain = 16384;  // elements worth a thread
-
-void Widen(DType dtype, const void *from, float *to, int64_t n) {
-  ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
-    if (dtype == DType::kFloat16) {
-      WidenRow(static_cast<const Float16 *>(from) + begin, to + begin, end - begin);
-    } else {
-      WidenRow(static_cast<const BFloat16 *>(from) + begin, to + begin, end - begin);
-    }
-  });
-}
-
-void Round(DType dtype, const float *from, void *to, int64_t n) {
-  ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
-    if (dtype == DType::kFloat16) {
-      RoundRow(from + begin, static_cast<Float16 *>(to) + begin, end - begin);
-    } else {
-      RoundRow(from + begin, static_cast<BFloat16 *>(to) + begin, end - begin);
-    }
-  });
-}
 
 // An operand that is widened, or not (kUndefined).
 struct Place {
@@ -42,11 +18,15 @@ struct Place {
 
 class WidenedKernel : public Kernel {
  public:
-  WidenedKernel(std::unique_ptr<Kernel> kernel, std::vector<Place> inputs, std::vector<Place> outputs)
-      : kernel_(std::move(kernel)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
+  WidenedKernel(std::unique_ptr<Kernel> kernel, std::vector<Place> inputs, std::vector<Place> outputs,
+                const SmallFloatConversions &conversions)
+      : kernel_(std::move(kernel)),
+        inputs_(std::move(inputs)),
+        outputs_(std::move(outputs)),
+        conversions_(conversions) {
     for (std::vector<Place> *places : {&inputs_, &outputs_}) {
       for (Place &place : *places) {
-        if (place.dtype == DType::kUndefined || !place.constant.empty()) continue;
+        if (place.dtype == DType::kUndefined || IsKept(place)) continue;
         place.offset = own_bytes_;
         own_bytes_ += (place.elements * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
       }
@@ -63,12 +43,12 @@ class WidenedKernel : public Kernel {
       const Place &place = inputs_[k];
       in_[k] = arguments.inputs[k];
       if (place.dtype == DType::kUndefined) continue;
-      if (!place.constant.empty()) {
+      if (IsKept(place)) {
         in_[k] = place.constant.data();
         continue;
       }
       auto *const wide = reinterpret_cast<float *>(workspace + place.offset);
-      Widen(place.dtype, arguments.inputs[k], wide, place.elements);
+      RETURN_IF_ERROR(conversions_.Widen(stream, place.dtype, arguments.inputs[k], wide, place.elements));
       in_[k] = wide;
     }
     for (size_t k = 0; k < outputs_.size(); ++k) {
@@ -78,7 +58,7 @@ class WidenedKernel : public Kernel {
       for (size_t i = 0; i < inputs_.size(); ++i) {
         const bool same =
             arguments.inputs[i] == arguments.outputs[k] && inputs_[i].elements == outputs_[k].elements;
-        if (same && inputs_[i].dtype != DType::kUndefined && inputs_[i].constant.empty()) {
+        if (same && inputs_[i].dtype != DType::kUndefined && !IsKept(inputs_[i])) {
           out_[k] = workspace + inputs_[i].offset;
         }
       }
@@ -88,14 +68,21 @@ class WidenedKernel : public Kernel {
     for (size_t k = 0; k < outputs_.size(); ++k) {
       const Place &place = outputs_[k];
       if (place.dtype == DType::kUndefined) continue;
-      Round(place.dtype, static_cast<const float *>(out_[k]), arguments.outputs[k], place.elements);
+      RETURN_IF_ERROR(conversions_.Round(stream, place.dtype, static_cast<const float *>(out_[k]),
+                                         arguments.outputs[k], place.elements));
     }
     return absl::OkStatus();
   }
 
  private:
+  // Whether the operand is the widened constant itself.
+  bool IsKept(const Place &place) const {
+    return conversions_.reads_host_memory() && !place.constant.empty();
+  }
+
   const std::unique_ptr<Kernel> kernel_;
   std::vector<Place> inputs_, outputs_;
+  const SmallFloatConversions &conversions_;
   int64_t own_bytes_ = 0;
   std::vector<const void *> in_;  // what the kernel is launched with
   std::vector<void *> out_;
@@ -112,7 +99,11 @@ Place WidenOperand(KernelOperand &operand) {
   operand.type.dtype = DType::kFloat32;
   if (operand.constant != nullptr) {
     place.constant.resize(place.elements);
-    Widen(place.dtype, operand.constant, place.constant.data(), place.elements);
+    for (int64_t i = 0; i < place.elements; ++i) {
+      place.constant[i] = place.dtype == DType::kFloat16
+                              ? ToFloat(reinterpret_cast<const Float16 *>(operand.constant)[i])
+                              : ToFloat(reinterpret_cast<const BFloat16 *>(operand.constant)[i]);
+    }
     operand.constant = reinterpret_cast<const std::byte *>(place.constant.data());
   }
   return place;
@@ -129,19 +120,22 @@ bool HasSmallFloats(const KernelSpec &spec) {
   return false;
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeWidenedKernel(const KernelSpec &spec, PrepareFunction prepare) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeWidenedKernel(const KernelSpec &spec,
+                                                          const SmallFloatConversions &conversions,
+                                                          const PrepareWide &prepare) {
   KernelSpec wide = spec;
   std::vector<Place> inputs, outputs;
   for (KernelOperand &operand : wide.inputs) inputs.push_back(WidenOperand(operand));
   for (KernelOperand &operand : wide.outputs) outputs.push_back(WidenOperand(operand));
   // An attribute that names the type of a result.
-  for (absl::string_view name : {"dtype", "output_dtype", "precision"}) {
+  for (absl::string_view name : {"dtype", "output_dtype", "precision", "to"}) {
     if (IsSmallFloat(static_cast<DType>(wide.attributes.Int(name)))) {
       wide.attributes.Set(name, static_cast<int64_t>(DType::kFloat32));
     }
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, prepare(wide));
-  return std::make_unique<WidenedKernel>(std::move(kernel), std::move(inputs), std::move(outputs));
+  return std::make_unique<WidenedKernel>(std::move(kernel), std::move(inputs), std::move(outputs),
+                                         conversions);
 }
 
-}  // namespace pipec::cpu
+}  // namespace pipec

@@ -1,4 +1,4 @@
-#include "runtime/device/cpu/kernels/einsum_equation.h"
+#include "runtime/device/operands/einsum_equation.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 #include "runtime/base/status.h"
 #include "runtime/device/operands/check.h"
 
-namespace pipec::cpu {
+namespace pipec {
 namespace {
 
 constexpr int kLetters = 52;
@@ -101,4 +101,4 @@ absl::StatusOr<EinsumEquation> ReadEinsum(const KernelSpec &spec) {
   return e;
 }
 
-}  // namespace pipec::cpu
+}  // namespace pipec

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/device/device.h"
 
-namespace pipec::cpu {
+namespace pipec {
 
 enum class ResizeMode { kNearest, kLinear, kCubic };
 enum class Coordinates {
@@ -34,7 +34,7 @@ absl::StatusOr<ResizeRule> ReadResizeRule(const KernelSpec &spec);
 
 // The taps of one axis: `width` for each of `out` places.
 class ResizeTaps {
-public:
+ public:
   // Room for any scale that makes `out` places of `in`.
   ResizeTaps(const ResizeRule &rule, int64_t in, int64_t out);
 
@@ -48,19 +48,15 @@ public:
   int64_t out() const { return out_; }
   int64_t width() const { return width_; }
   // Of place `at`, tap k.
-  int64_t index(int64_t at, int64_t k) const {
-    return indices_[at * width_ + k];
-  }
-  double weight(int64_t at, int64_t k) const {
-    return weights_[at * width_ + k];
-  }
+  int64_t index(int64_t at, int64_t k) const { return indices_[at * width_ + k]; }
+  double weight(int64_t at, int64_t k) const { return weights_[at * width_ + k]; }
   // Whether the place is outside the operand and gets the extrapolation value
   // (tf_crop_and_resize).
   bool outside(int64_t at) const { return outside_[at]; }
   // Whether every place is itself.
   bool identity() const { return identity_; }
 
-private:
+ private:
   double Coordinate(int64_t at, double scale, double begin, double end) const;
   // The weights of `taps` elements from `first` on, by their distance from x.
   void Weigh(int64_t at, double x, double scale, int64_t first, int64_t taps);
@@ -74,4 +70,4 @@ private:
   bool identity_ = false;
 };
 
-} // namespace pipec::cpu
+}  // namespace pipec

@@ -1,4 +1,4 @@
-#include "runtime/device/cpu/kernels/resize_taps.h"
+#include "runtime/device/operands/resize_taps.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "runtime/base/status.h"
 #include "runtime/device/operands/check.h"
 
-namespace pipec::cpu {
+namespace pipec {
 namespace {
 
 template <typename E, size_t kN>
@@ -21,7 +21,7 @@ absl::Status ReadWord(const KernelSpec &spec, absl::string_view attribute,
     value = meaning;
     return absl::OkStatus();
   }
-  return Invalid(spec, absl::StrCat(attribute, " is '", word, "', which the cpu device does not know"));
+  return Invalid(spec, absl::StrCat(attribute, " is '", word, "', which is not known"));
 }
 
 // How far from x an element still counts, in elements of the smaller of both
@@ -149,4 +149,4 @@ absl::Status ResizeTaps::Place(double scale, double begin, double end) {
   return absl::OkStatus();
 }
 
-}  // namespace pipec::cpu
+}  // namespace pipec

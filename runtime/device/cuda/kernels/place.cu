@@ -1,0 +1,299 @@
+// Pad, Trilu, OneHot, EyeLike, ReverseSequence, TensorScatter: elements whose place, or whether they are kept, is reckoned.
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/status.h"
+#include "runtime/device/cuda/cuda_status.h"
+#include "runtime/device/cuda/kernels/elements.cuh"
+#include "runtime/device/cuda/kernels/integers.cuh"
+#include "runtime/device/cuda/kernels/look_up_copy.h"
+#include "runtime/device/cuda/kernels/make_kernel.h"
+#include "runtime/device/cuda/kernels/register.h"
+#include "runtime/device/cuda/kernels/strided_copy.h"
+#include "runtime/device/cuda/kernels/units.cuh"
+#include "runtime/device/cuda/launch.h"
+#include "runtime/device/operands/axis.h"
+#include "runtime/device/operands/check.h"
+#include "runtime/device/operands/pad.h"
+
+namespace pipec::cuda {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareMirrorPad(const KernelSpec& spec, const PadOperands& operands,
+                                                         CudaContext& context) {
+  const Shape& x = spec.inputs[0].type.shape;
+  return MakeLookUpCopy(spec, context, [&](int axis, int64_t at) {
+    return PlaceInside(operands.mode(), at - operands.padding().before[axis], x[axis]);
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> PreparePad(const KernelSpec& spec, CudaContext& context) {
+  ASSIGN_OR_RETURN(const PadOperands operands, PadOperands::Of(spec));
+  if (!operands.known()) {
+    return absl::UnimplementedError(
+        absl::StrCat("node '", spec.name, "' (Pad): the CUDA device needs padding that is known at load"));
+  }
+  if (operands.mode() != PadMode::kConstant) return PrepareMirrorPad(spec, operands, context);
+  const TensorType &x = spec.inputs[0].type, &y = spec.outputs[0].type;
+  const PadKept kept = KeptOf(x.shape, y.shape, operands.padding());
+  ASSIGN_OR_RETURN(
+      const StridedCopy copy,
+      StridedCopy::Of(spec, x.dtype, {kept.shape, Strides(x.shape), Strides(y.shape), kept.from, kept.to}));
+  ASSIGN_OR_RETURN(const StridedCopy fill, StridedCopy::Of(spec, x.dtype, {{y.elements()}, {0}, {1}}));
+  return MakeKernel(0,
+                    [copy, fill, bytes = y.bytes(), has_value = Has(spec, 2)](
+                        cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
+                      if (bytes == 0) return absl::OkStatus();
+                      if (has_value) {
+                        RETURN_IF_ERROR(fill.Run(stream, arguments.inputs[2], arguments.outputs[0]));
+                      } else {
+                        RETURN_IF_CUDA_ERROR(cudaMemsetAsync(arguments.outputs[0], 0, bytes, stream));
+                      }
+                      return copy.Run(stream, arguments.inputs[0], arguments.outputs[0]);
+                    });
+}
+
+// Upper keeps columns from row + k on; lower up to and with row + k. 16 bytes at a time where rows are whole vectors.
+template <typename T, int kLanes>
+__global__ void __launch_bounds__(kThreads)
+    KeepTriangle(const T* x, T* y, const int64_t* k, int64_t rows, int64_t columns, int64_t all, bool upper) {
+  const int64_t diagonal = k == nullptr ? 0 : *k;
+  for (int64_t i = FirstItem(); i < all / kLanes; i += ItemStride()) {
+    const int64_t line = i * kLanes / columns, column = i * kLanes - line * columns, row = line % rows;
+    Vector<T, kLanes> vector = LoadElements<kLanes>(x + i * kLanes);
+#pragma unroll
+    for (int lane = 0; lane < kLanes; ++lane) {
+      // Of two terms, so that a k far outside does not overflow.
+      const int64_t beyond = column + lane - row;
+      if (upper ? beyond < diagonal : beyond > diagonal) vector.values[lane] = T(0);
+    }
+    StoreVector(y + i * kLanes, vector);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareTrilu(const KernelSpec& spec, CudaContext&) {
+  RETURN_IF_ERROR(CheckOperands(spec, {1, 2}));
+  const TensorType& x = spec.inputs[0].type;
+  if (x.shape.size() < 2) return Invalid(spec, absl::StrCat("input 0 is ", ToString(x), ", wanted matrices"));
+  RETURN_IF_ERROR(CheckInputElements(spec, 1, DType::kInt64, 1));
+  RETURN_IF_ERROR(CheckOutput(spec, 0, x));
+  const int64_t rows = x.shape[x.shape.size() - 2], columns = x.shape.back(), all = x.elements();
+  const bool upper = spec.attributes.Int("upper", 1) != 0, has_k = Has(spec, 1);
+  return ForSize(spec, x.dtype, [=](auto tag) {
+    using T = typename decltype(tag)::type;
+    return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
+      if (all == 0) return absl::OkStatus();
+      constexpr int kLanes = Vector<T>::kSize;
+      const T* const from = Input<T>(arguments, 0);
+      T* const y = Output<T>(arguments, 0);
+      const bool wide = columns % kLanes == 0 && Aligned(from) && Aligned(y);
+      return Launch(wide ? KeepTriangle<T, kLanes> : KeepTriangle<T, 1>, BlocksFor(wide ? all / kLanes : all),
+                    kThreads, stream, from, y, has_k ? Input<int64_t>(arguments, 1) : nullptr, rows, columns,
+                    all, upper);
+    });
+  });
+}
+
+// indices are (outer, inner), the result (outer, depth, inner). An index outside [-depth, depth) is no error: its place gets the
+// off value throughout.
+template <typename T, typename I>
+__global__ void __launch_bounds__(kThreads)
+    MarkIndices(const I* indices, const T* values, T* y, int64_t elements, int64_t depth, int64_t inner) {
+  const T off = values[0], on = values[1];
+  for (int64_t i = FirstItem(); i < elements; i += ItemStride()) {
+    const int64_t row = i / inner, outer = row / depth, own = row - outer * depth;
+    const auto value = Widen(indices[outer * inner + (i - row * inner)]);
+    int64_t index;
+    if constexpr (std::is_integral_v<I>) {
+      index = static_cast<int64_t>(value);
+    } else {
+      index = Saturated<int64_t>(value);
+    }
+    y[i] = (index == own || index == own - depth) ? on : off;
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareOneHot(const KernelSpec& spec, CudaContext&) {
+  RETURN_IF_ERROR(CheckOperands(spec, {3, 3}));
+  const TensorType &indices = spec.inputs[0].type, &depth = spec.inputs[1].type,
+                   &values = spec.inputs[2].type;
+  const Shape& y = spec.outputs[0].type.shape;
+  absl::StatusOr<int> axis =
+      NormaliseAxis(spec.attributes.Int("axis", -1), static_cast<int>(indices.shape.size()) + 1);
+  if (!axis.ok()) return Invalid(spec, axis.status().message());
+  if (depth.elements() != 1)
+    return Invalid(spec, absl::StrCat("depth is ", ToString(depth), ", wanted one number"));
+  if (values.shape != Shape{2})
+    return Invalid(spec, absl::StrCat("values are ", ToString(values), ", wanted two"));
+  Shape shape = indices.shape;
+  shape.insert(shape.begin() + *axis, *axis < static_cast<int>(y.size()) ? y[*axis] : 0);
+  RETURN_IF_ERROR(CheckOutput(spec, 0, {values.dtype, shape}));
+  const int64_t all = NumElements(shape), entries = shape[*axis],
+                inner = NumElements(absl::MakeSpan(indices.shape).subspan(*axis));
+  return ForSize(spec, values.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return ForTypes(TypeList<int64_t, int32_t, float>(), spec, indices.dtype, [=](auto index) {
+      using I = typename decltype(index)::type;
+      return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
+        if (all == 0) return absl::OkStatus();
+        return Launch(MarkIndices<T, I>, BlocksFor(all), kThreads, stream, Input<I>(arguments, 0),
+                      Input<T>(arguments, 2), Output<T>(arguments, 0), all, entries, inner);
+      });
+    });
+  });
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads) MarkDiagonal(T* y, int64_t rows, int64_t columns, int64_t k) {
+  for (int64_t i = FirstItem(); i < rows * columns; i += ItemStride()) {
+    const int64_t row = i / columns;
+    y[i] = Narrow<T>(static_cast<Compute<T>>(i - row * columns - row == k ? 1 : 0));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareEyeLike(const KernelSpec& spec, CudaContext&) {
+  RETURN_IF_ERROR(CheckOperands(spec, {1, 1}));
+  const TensorType& x = spec.inputs[0].type;
+  if (x.shape.size() != 2) return Invalid(spec, absl::StrCat("X is ", ToString(x), ", wanted a matrix"));
+  const auto dtype = static_cast<DType>(spec.attributes.Int("dtype", static_cast<int64_t>(x.dtype)));
+  RETURN_IF_ERROR(CheckOutput(spec, 0, {dtype, x.shape}));
+  const int64_t rows = x.shape[0], columns = x.shape[1], k = spec.attributes.Int("k", 0);
+  return ForTypes(NumbersAndBool(), spec, dtype, [=](auto tag) {
+    using T = typename decltype(tag)::type;
+    return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
+      if (rows * columns == 0) return absl::OkStatus();
+      return Launch(MarkDiagonal<T>, BlocksFor(rows * columns), kThreads, stream, Output<T>(arguments, 0),
+                    rows, columns, k);
+    });
+  });
+}
+
+// Rows of `width` units; (batch, steps) or, if `time_first`, (steps, batch).
+template <typename U>
+__global__ void __launch_bounds__(kThreads)
+    ReverseRows(const U* x, const int64_t* lengths, U* y, int64_t batch, int64_t steps, int64_t width,
+                bool time_first, const FaultSite fault) {
+  for (int64_t i = FirstItem(); i < batch * steps * width; i += ItemStride()) {
+    const int64_t row = i / width, inner = time_first ? batch : steps;
+    const int64_t sample = time_first ? row % inner : row / inner, t = time_first ? row / inner : row % inner;
+    const int64_t length = lengths[sample];
+    if (length < 0 || length > steps) {
+      LeaveNote(fault, length, sample);
+      continue;
+    }
+    const int64_t source = t < length ? length - 1 - t : t;
+    const int64_t from = time_first ? source * inner + sample : sample * inner + source;
+    y[i] = x[from * width + (i - row * width)];
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareReverseSequence(const KernelSpec& spec, CudaContext& context) {
+  RETURN_IF_ERROR(CheckOperands(spec, {2, 2}));
+  const TensorType& x = spec.inputs[0].type;
+  if (SizeOf(x.dtype) == 0) return NoKernelFor(spec, x.dtype);
+  const int64_t batch_axis = spec.attributes.Int("batch_axis", 1),
+                time_axis = spec.attributes.Int("time_axis", 0);
+  if (x.shape.size() < 2 || batch_axis + time_axis != 1 || batch_axis < 0 || batch_axis > 1) {
+    return Invalid(spec, absl::StrCat("batch_axis ", batch_axis, ", time_axis ", time_axis, " and X ",
+                                      ToString(x), ", wanted axes 0 and 1 of rank 2 or more"));
+  }
+  const int64_t batch = x.shape[batch_axis], steps = x.shape[time_axis];
+  RETURN_IF_ERROR(CheckInput(spec, 1, {DType::kInt64, {batch}}));
+  RETURN_IF_ERROR(CheckOutput(spec, 0, x));
+  const int64_t bytes = NumElements(absl::MakeSpan(x.shape).subspan(2)) * SizeOf(x.dtype);
+  const FaultSite fault = context.AddFaultSite(spec, "sequence length", absl::StrCat("in [0,", steps, "]"));
+  return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
+    if (batch * steps * bytes == 0) return absl::OkStatus();
+    const int64_t unit = UnitOf({bytes, AddressOf(arguments.inputs[0]), AddressOf(arguments.outputs[0])});
+    return ForUnit(unit, [&](auto zero) {
+      using U = decltype(zero);
+      return Launch(ReverseRows<U>, BlocksFor(batch * steps * (bytes / unit)), kThreads, stream,
+                    Input<U>(arguments, 0), Input<int64_t>(arguments, 1), Output<U>(arguments, 0), batch,
+                    steps, bytes / unit, batch_axis == 1, fault);
+    });
+  });
+}
+
+// The cache is (outer, length, inner), the update (outer, count, inner); outer / samples rows of a sample lie together.
+struct Written {
+  int64_t outer, length, count, width, rows_of_sample;  // width: of inner, in units
+  bool circular;
+  FaultSite fault;
+};
+template <typename U>
+__global__ void __launch_bounds__(kThreads)
+    WriteUpdate(const U* update, const int64_t* starts, U* cache, const Written written) {
+  for (int64_t i = FirstItem(); i < written.outer * written.count * written.width; i += ItemStride()) {
+    const int64_t entry = i / written.width, row = entry / written.count,
+                  sample = row / written.rows_of_sample;
+    const int64_t start = starts == nullptr ? 0 : starts[sample];
+    const int64_t most = written.circular ? written.length - 1 : written.length - written.count;
+    if (start < 0 || start > most) {
+      LeaveNote(written.fault, start, sample);
+      continue;
+    }
+    const int64_t place = (start + entry - row * written.count) % written.length;
+    cache[(row * written.length + place) * written.width + (i - entry * written.width)] = update[i];
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareTensorScatter(const KernelSpec& spec, CudaContext& context) {
+  RETURN_IF_ERROR(CheckOperands(spec, {2, 3}));
+  const TensorType &cache = spec.inputs[0].type, &update = spec.inputs[1].type;
+  if (SizeOf(cache.dtype) == 0) return NoKernelFor(spec, cache.dtype);
+  const std::string mode = spec.attributes.String("mode", "linear");
+  if (mode != "linear" && mode != "circular") {
+    return Invalid(spec, absl::StrCat("mode is ", mode, ", wanted linear or circular"));
+  }
+  const int rank = static_cast<int>(cache.shape.size());
+  absl::StatusOr<int> axis = NormaliseAxis(spec.attributes.Int("axis", -2), rank);
+  if (!axis.ok()) return Invalid(spec, axis.status().message());
+  if (*axis == 0) return Invalid(spec, "axis 0 is the batch's");
+  TensorType wanted = cache;
+  if (static_cast<int>(update.shape.size()) == rank) wanted.shape[*axis] = update.shape[*axis];
+  RETURN_IF_ERROR(CheckInput(spec, 1, wanted));
+  RETURN_IF_ERROR(CheckInputElements(spec, 2, DType::kInt64, cache.shape[0]));
+  RETURN_IF_ERROR(CheckOutput(spec, 0, cache));
+  ASSIGN_OR_RETURN(const AxisView view, ViewAlong(cache.shape, *axis));
+  const int64_t count = wanted.shape[*axis], bytes = view.inner * SizeOf(cache.dtype);
+  if (count > view.length)
+    return Invalid(spec, absl::StrCat("an update of ", count, " is longer than the cache"));
+  const bool circular = mode == "circular";
+  Written written{view.outer, view.length, count, 0, view.outer / std::max<int64_t>(cache.shape[0], 1),
+                  circular};
+  written.fault = context.AddFaultSite(
+      spec, "write index", absl::StrCat("in [0,", circular ? view.length - 1 : view.length - count, "]"));
+  return MakeKernel(
+      0,
+      [=, all = cache.bytes(), indexed = Has(spec, 2)](cudaStream_t stream,
+                                                       const KernelArguments& arguments) -> absl::Status {
+        if (all > 0 && arguments.inputs[0] != arguments.outputs[0]) {
+          RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(arguments.outputs[0], arguments.inputs[0], all,
+                                               cudaMemcpyDeviceToDevice, stream));
+        }
+        if (written.outer * count * bytes == 0) return absl::OkStatus();
+        const int64_t unit = UnitOf({bytes, AddressOf(arguments.inputs[1]), AddressOf(arguments.outputs[0])});
+        Written own = written;
+        own.width = bytes / unit;
+        return ForUnit(unit, [&](auto zero) {
+          using U = decltype(zero);
+          return Launch(WriteUpdate<U>, BlocksFor(own.outer * own.count * own.width), kThreads, stream,
+                        Input<U>(arguments, 1), indexed ? Input<int64_t>(arguments, 2) : nullptr,
+                        Output<U>(arguments, 0), own);
+        });
+      });
+}
+
+}  // namespace
+
+void RegisterPlaceKernels(KernelRegistry& registry) {
+  registry.Add("EyeLike", "", PrepareEyeLike);
+  registry.Add("OneHot", "", PrepareOneHot);
+  registry.Add("Pad", "", PreparePad);
+  registry.Add("ReverseSequence", "", PrepareReverseSequence);
+  registry.Add("TensorScatter", "", PrepareTensorScatter);
+  registry.Add("Trilu", "", PrepareTrilu);
+}
+
+}  // namespace pipec::cuda
