@@ -78,7 +78,7 @@ void SetTimes(StageItems& items) {
     for (const StageTimes& item : times) all += Sum(item);
   }
   const double ranks = static_cast<double>(items.kind_of_rank.size());
-  items.times.resize(items.nodes.size());
+  items.times.assign(items.nodes.size(), {0, 0, 0});
   for (const int kind : items.kind_of_rank) {
     const double speed = seconds[kind] > 0 ? seconds[0] / seconds[kind] : 1;
     items.problem.speed.push_back(speed);

@@ -76,7 +76,8 @@ StageFit::Classes StageFit::ClassesOf(const uint64_t* stages) const {
 
 const uint64_t* StageFit::Within(const Classes& of, const StageCost& cost, double limit, double& next) const {
   const auto is_within = [&](const StageClass& kind) {
-    const double seconds = Seconds(kind, cost);
+    double seconds = cost.compute / kind.speed + cost.messages;  // at least
+    if (seconds <= limit * kCostSlack && kind.cap != kNoCap) seconds = Seconds(kind, cost);
     if (seconds <= limit * kCostSlack) return seconds < kInfinity;
     next = std::min(next, seconds);
     return false;

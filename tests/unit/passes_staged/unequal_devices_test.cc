@@ -208,6 +208,26 @@ TEST(UnequalDevices, FourRanksEqualBruteForce) {
   EXPECT_GE(least_bound, 0.25);
 }
 
+// Where devices differ in speed alone, one speed a device says all: what the partitioner knows is what each item takes.
+TEST(UnequalDevices, TimesOfItemsAreThoseOfTheDevices) {
+  PassContext context = OnDevices({TimesAsFast(1), TimesAsFast(2), TimesAsFast(4)}, 8);
+  auto module = Chain(6);
+  ASSERT_EQ(Compile(*module, context, Level::kTraining), absl::OkStatus());
+  module->graph.NumberNodes();
+  const auto items = BuildStageItems(*module, context.options.cluster);
+  ASSERT_EQ(items.status(), absl::OkStatus());
+  for (size_t i = 0; i < items->nodes.size(); ++i) {
+    for (size_t rank = 0; rank < 3; ++rank) {
+      const StageTimes& times = items->times_on[items->kind_of_rank[rank]][i];
+      const double speed = items->problem.speed[rank];
+      EXPECT_NEAR(items->times[i].f, times.f * speed, 1e-9 * times.f * speed) << i;
+      EXPECT_NEAR(items->times[i].i, times.i * speed, 1e-9 * times.i * speed) << i;
+      EXPECT_NEAR(items->times[i].w, times.w * speed, 1e-9 * times.w * speed) << i;
+      EXPECT_NEAR(items->problem.items[i].seconds, items->SecondsOn(items->kind_of_rank[rank], i) * speed, 1e-12) << i;
+    }
+  }
+}
+
 TEST(UnequalDevices, LoadsFollowTheSpeed) {
   PassContext context = OnDevices({TimesAsFast(1), TimesAsFast(2), TimesAsFast(4)}, 8);
   for (DeviceProfile& device : context.options.cluster.devices) device.link = {0, 1e15};
