@@ -64,7 +64,7 @@ __device__ int64_t FirstOf(const T* row, const AxisView& view, const Order& orde
 }
 
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     FindExtreme(const T* x, int64_t* places, const AxisView view, const Order order) {
   for (int64_t row = blockIdx.x; row < view.outer * view.inner; row += gridDim.x) {
     const int64_t place = FirstOf(x + RowAt(view, row), view, order, -1);
@@ -97,7 +97,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareArg(const KernelSpec& spec, CudaC
 }
 
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     Select(const T* x, const int64_t* asked, T* values, int64_t* places, const AxisView view, int64_t k,
            const Order order, const FaultSite fault) {
   if (*asked != k && FirstItem() == 0) LeaveNote(fault, *asked, 0);
@@ -146,7 +146,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareTopK(const KernelSpec& spec, Cuda
 }
 
 template <typename T>
-__global__ void __launch_bounds__(kThreads) MarkExtreme(const T* x, T* y, const AxisView view) {
+__global__ void __launch_bounds__(kThreads, 1) MarkExtreme(const T* x, T* y, const AxisView view) {
   for (int64_t row = blockIdx.x; row < view.outer * view.inner; row += gridDim.x) {
     const int64_t at = RowAt(view, row), place = FirstOf(x + at, view, Order{true, false, false}, -1);
     for (int64_t i = threadIdx.x; i < view.length; i += kThreads)
@@ -172,7 +172,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareHardmax(const KernelSpec& spec, C
 
 // A thread a row, in the row's order.
 template <bool kProduct, typename T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     Accumulated(const T* x, T* y, const AxisView view, bool exclusive, bool reverse) {
   using C = Compute<T>;
   for (int64_t row = FirstItem(); row < view.outer * view.inner; row += ItemStride()) {

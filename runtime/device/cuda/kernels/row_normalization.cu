@@ -19,7 +19,7 @@ dim3 BlocksForRows(int64_t rows) {
 }
 
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     NormalizeInstances(const T* x, const T* scale, const T* bias, T* y, const AxisView view, T epsilon) {
   const int64_t n = view.inner;
   for (int64_t row = blockIdx.x; row < view.outer * view.length; row += gridDim.x) {
@@ -60,7 +60,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareInstance(const KernelSpec& spec, 
 
 // A row whose norm is 0 stays 0.
 template <typename T>
-__global__ void __launch_bounds__(kThreads) DivideByNorm(const T* x, T* y, const AxisView view, int64_t p) {
+__global__ void __launch_bounds__(kThreads, 1)
+    DivideByNorm(const T* x, T* y, const AxisView view, int64_t p) {
   for (int64_t row = blockIdx.x; row < view.outer * view.inner; row += gridDim.x) {
     const int64_t first = row / view.inner * view.length * view.inner + row % view.inner;
     double sum = 0;
@@ -103,7 +104,7 @@ struct Local {
   int64_t size;
 };
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     NormalizeLocally(const T* x, T* y, const AxisView view, const Local local) {
   const int64_t all = view.outer * view.length * view.inner;
   for (int64_t i = FirstItem(); i < all; i += ItemStride()) {
