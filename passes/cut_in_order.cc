@@ -79,10 +79,12 @@ class Cutter {
         for (const int s : reached) {
           if (j + 1 < first_[s + 1] || j + 1 > last_[s + 1]) continue;
           double slowest = Compute(s, i, j + 1) + in[link_of_[s]] + out[link_of_[s + 1]];
-          if (rules_.cap[s] != kNoCap && slowest < limit) slowest += Remade(s, segment.cost());
+          double& known = best[s + 1][j + 1 - first_[s + 1]];
+          if (slowest >= known) continue;
+          if (rules_.cap[s] != kNoCap) slowest += Remade(s, segment.cost());
           slowest = std::max(slowest, best[s][i - first_[s]]);
-          if (slowest >= best[s + 1][j + 1 - first_[s + 1]]) continue;
-          best[s + 1][j + 1 - first_[s + 1]] = slowest;
+          if (slowest >= known) continue;
+          known = slowest;
           from[s + 1][j + 1 - first_[s + 1]] = i;
         }
       }

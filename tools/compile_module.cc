@@ -62,7 +62,7 @@ class Compiler {
     }
     if (!best_) return least_refusal_;
     if (has_many_nodes_) RETURN_IF_ERROR(Fill());
-    if (!is_last_best_) RETURN_IF_ERROR(Try(*best_));
+    Restore();
     return std::move(module_);
   }
 
@@ -75,15 +75,16 @@ class Compiler {
 
   // Sets module_, and remembers the way if it is the best so far.
   absl::Status Try(const Way& way) {
+    if (std::exchange(is_last_best_, false)) kept_ = Kept{std::move(module_), flags_};
     flags_ = given_;
     flags_.CutWithin(way.cut_memory, way.recompute_all);
     module_ = nullptr;
     ASSIGN_OR_RETURN(module_, flags_.Import());
     const absl::Status status = lower_(*module_);
-    is_last_best_ = false;
     if (status.ok() && module_->simulation.step_seconds < best_seconds_) {
       best_ = way;
       is_last_best_ = true;
+      kept_.reset();
       best_seconds_ = module_->simulation.step_seconds;
     }
     if (absl::IsResourceExhausted(status) && !module_->memory.empty() && NeededOfLargest() < least_needed_) {
@@ -91,6 +92,13 @@ class Compiler {
       least_refusal_ = status;
     }
     return status;
+  }
+
+  // Sets module_ and the flags to what the best way made.
+  void Restore() {
+    if (std::exchange(is_last_best_, true)) return;
+    module_ = std::move(kept_->module);
+    flags_ = std::move(kept_->flags);
   }
 
   // How much smaller than the largest device's the memory of this rank's is.
@@ -146,7 +154,7 @@ class Compiler {
   // What the best plan leaves free the cut may fill too, if that makes a faster one.
   absl::Status Fill() {
     if (best_->cut_memory.empty()) return absl::OkStatus();
-    if (!is_last_best_) RETURN_IF_ERROR(Try(*best_));
+    Restore();
     const std::vector<int64_t> limits = MemoryLimits(options().cluster);
     Way way = *best_;
     bool is_free = false;
@@ -187,7 +195,12 @@ class Compiler {
   std::unique_ptr<Module> module_;
   std::optional<Way> best_;
   double best_seconds_ = std::numeric_limits<double>::infinity();
-  bool is_last_best_ = false;  // module_ is what came of it
+  bool is_last_best_ = false;  // module_ is what came of it; else `kept_` has that
+  struct Kept {
+    std::unique_ptr<Module> module;
+    CompileFlags flags;
+  };
+  std::optional<Kept> kept_;
   double from_ = 0;  // bytes of a device like the largest that the fastest plan needs
   std::vector<int64_t> uncounted_;  // by rank, bytes that the cut does not count
   bool has_many_nodes_ = false;

@@ -66,12 +66,12 @@ void FixedOrderSolver::ForEachSegment(int i, double limit, Visit visit) {
   while (segment.end() < n) {
     segment.Grow();
     ++steps_;
-    const double least = segment.cost().compute / fit_.fastest();
+    const double least = segment.cost().compute / classes.fastest;
     if (least > limit * kCostSlack) {
       next_limit_ = std::min(next_limit_, least);
       break;
     }
-    if (!fit_.SomeHas(segment.cost().bytes)) break;
+    if (!fit_.SomeHas(classes, segment.cost().bytes)) break;
     if (const uint64_t* stages = fit_.Within(classes, segment.cost(), limit, next_limit_)) visit(segment, stages);
   }
 }

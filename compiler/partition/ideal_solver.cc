@@ -103,14 +103,14 @@ bool IdealSolver::ForEachStage(int a, double limit, Wanted wanted, Visit visit) 
   const Ideal& from = ideals_.ideals[a];
   StartFrom(from);
   const StageFit::Classes classes = fit_.ClassesOf(reached_[a]);
-  const double most = fit_.fastest() * limit * kCostSlack, slack = 1e-9 * limit;
+  const double most = classes.fastest * limit * kCostSlack, slack = 1e-9 * limit;
   double unused = 0;
   for (int b = a + 1; b < ideals_.size(); ++b) {
     ++pairs_;
     const double seconds = seconds_[b] - seconds_[a];
     if (seconds > most + slack) break;
     if (!wanted(b)) continue;
-    if (seconds + fit_.fastest() * (std::abs(crossing_[b] - crossing_[a]) - slack) > most + slack) continue;
+    if (seconds + classes.fastest * (std::abs(crossing_[b] - crossing_[a]) - slack) > most + slack) continue;
     const Ideal& to = ideals_.ideals[b];
     if (!ideals_.Inside(from, to)) continue;
     pairs_ += 4;

@@ -21,10 +21,7 @@ StageFit::StageFit(const StageRules& rules, bool can_remake)
   const auto key = [](const StageClass& kind) {
     return std::tuple(-kind.copies.microbatches, -kind.copies.versions, kind.cap, kind.speed);
   };
-  for (int s = 0; s < S; ++s) {
-    classes_.push_back(class_of(s));
-    fastest_ = std::max(fastest_, rules.speed[s]);
-  }
+  for (int s = 0; s < S; ++s) classes_.push_back(class_of(s));
   std::sort(classes_.begin(), classes_.end(),
             [&key](const StageClass& a, const StageClass& b) { return key(a) < key(b); });
   classes_.erase(std::unique(classes_.begin(), classes_.end(),
@@ -57,11 +54,11 @@ double StageFit::Seconds(const StageClass& kind, const StageCost& cost) const {
   return seconds + kept.RemakeSeconds(static_cast<double>(kind.cap)) / kind.speed;
 }
 
-bool StageFit::SomeHas(const HeldBytes& bytes) const {
+bool StageFit::SomeHas(const Classes& of, const HeldBytes& bytes) const {
   const auto has = [&bytes](const StageClass& kind) {
     return kind.cap == kNoCap || BytesOf(bytes, kind.copies) <= static_cast<double>(kind.cap);
   };
-  return nested_ ? has(classes_.back()) : std::any_of(classes_.begin(), classes_.end(), has);
+  return nested_ ? has(classes_[of.last]) : std::any_of(classes_.begin() + of.first, classes_.begin() + of.last + 1, has);
 }
 
 StageFit::Classes StageFit::ClassesOf(const uint64_t* stages) const {
@@ -71,6 +68,7 @@ StageFit::Classes StageFit::ClassesOf(const uint64_t* stages) const {
     range.first = std::min(range.first, class_of_[s]);
     range.last = std::max(range.last, class_of_[s]);
   }
+  for (int k = range.first; k <= range.last; ++k) range.fastest = std::max(range.fastest, classes_[k].speed);
   return range;
 }
 

@@ -17,14 +17,14 @@ class StageFit {
   // `can_remake`: costs may have something that can be made again.
   StageFit(const StageRules& rules, bool can_remake);
 
-  double fastest() const { return fastest_; }
-  // Whether some stage's cap is not exceeded; no longer, once it is, while the segment grows.
-  bool SomeHas(const HeldBytes& bytes) const;
-  // Of the stages of a bit set, which is not empty: the first and the last class.
+  // Of the stages of a bit set, which is not empty: the first and the last class, and the speed of the fastest in between.
   struct Classes {
     int first = 0, last = 0;
+    double fastest = 0;
   };
   Classes ClassesOf(const uint64_t* stages) const;
+  // Whether the cap of some of these classes is not exceeded; no longer, once all are, while the segment grows.
+  bool SomeHas(const Classes& of, const HeldBytes& bytes) const;
   // Among stages of these classes those that take no longer than `limit`, what they make again counted, as a bit
   // set (others may be in it too); nullptr: none. Valid until the next call. `next` becomes the least seconds of those that take longer, if that is less.
   const uint64_t* Within(const Classes& of, const StageCost& cost, double limit, double& next) const;
@@ -41,7 +41,6 @@ class StageFit {
   double Seconds(const StageClass& kind, const StageCost& cost) const;
 
   const bool can_remake_;
-  double fastest_ = 0;
   bool nested_ = true;               // no class is better than those after it
   std::vector<StageClass> classes_;  // distinct
   std::vector<int> class_of_;        // by stage
