@@ -73,20 +73,25 @@ class Cutter {
       if (reached.empty()) continue;
       std::vector<double> in(links_.size(), 0), out = in;  // by link, if it is the stage's: seconds
       Segment segment(blocks_, i);
-      for (int j = i; j < end; ++j) {
+      for (int j = i; j < end && !reached.empty(); ++j) {
         Grow(i, j, in, out);
         segment.Grow();
-        for (const int s : reached) {
-          if (j + 1 < first_[s + 1] || j + 1 > last_[s + 1]) continue;
-          double slowest = Compute(s, i, j + 1) + in[link_of_[s]] + out[link_of_[s + 1]];
+        // Stages that may not end farther on either go.
+        std::erase_if(reached, [&](int s) {
+          double slowest = Compute(s, i, j + 1);
+          if (slowest >= limit || j + 1 > last_[s + 1]) return true;
+          if (j + 1 < first_[s + 1]) return false;
           double& known = best[s + 1][j + 1 - first_[s + 1]];
-          if (slowest >= known) continue;
+          slowest += in[link_of_[s]] + out[link_of_[s + 1]];
+          if (slowest >= known) return false;
           if (rules_.cap[s] != kNoCap) slowest += Remade(s, segment.cost());
+          if (slowest == kInfinity) return true;
           slowest = std::max(slowest, best[s][i - first_[s]]);
-          if (slowest >= known) continue;
+          if (slowest >= known) return false;
           known = slowest;
           from[s + 1][j + 1 - first_[s + 1]] = i;
-        }
+          return false;
+        });
       }
     }
     if (best[stages_][n - first_[stages_]] >= limit) return {};

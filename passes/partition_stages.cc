@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
@@ -125,18 +126,20 @@ constexpr double kFaster = 0.9995;
 // Items times stages, up to which a memory limit is solved in more than one way.
 constexpr int64_t kFew = 20'000;
 
-// The best cuts in several respects, the first in that of the solver. Ranks of several stages: where their loads are equal the
+absl::StatusOr<PartitionSolution> Solve(const StageItems& items, const Cluster& cluster, const PartitionEffort& effort) {
+  return SolveForCluster(items, cluster, [&](const PartitionProblem& wanted) { return SolvePartition(wanted, effort); });
+}
+
+// The best cuts in several respects, the first that of the solver, which is given. Ranks of several stages: where their loads are equal the
 // stages need not be, and where all stages are equal the loads need not be. Messages: those that travel while both ends
 // compute take nobody's time.
-absl::StatusOr<std::vector<PartitionSolution>> Candidates(const StageItems& items, const Cluster& cluster,
-                                                          const Schedule& schedule) {
+std::vector<PartitionSolution> Candidates(const StageItems& items, const Cluster& cluster, const Schedule& schedule,
+                                          PartitionSolution solved) {
   const PartitionProblem& problem = items.problem;
   PartitionEffort effort = EffortFor(problem);
-  const auto solve = [&](const PartitionProblem& wanted) { return SolvePartition(wanted, effort); };
-  std::vector<PartitionSolution> cuts;
-  ASSIGN_OR_RETURN(cuts.emplace_back(), SolveForCluster(items, cluster, solve));
+  std::vector<PartitionSolution> cuts = {std::move(solved)};
   const auto add = [&](const StageItems& other) {
-    absl::StatusOr<PartitionSolution> cut = SolveForCluster(other, cluster, solve);
+    absl::StatusOr<PartitionSolution> cut = Solve(other, cluster, effort);
     if (cut.ok() && cut->stage_of != cuts[0].stage_of) cuts.push_back(*std::move(cut));
   };
   effort.search = 0;
@@ -234,8 +237,7 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
   const std::vector<int64_t>& limits = options.cut_memory;
   const CutStep step(module, items, schedule, options.cluster);
   // The bound is that of doing without memory limit and without running anything again.
-  absl::StatusOr<std::vector<PartitionSolution>> solutions = Candidates(items, options.cluster, schedule);
-  const PartitionSolution* solution = solutions.ok() ? &solutions->front() : nullptr;
+  const absl::StatusOr<PartitionSolution> solution = Solve(items, options.cluster, EffortFor(problem));
   const RecomputePlanner planner(module, items, schedule, options.cluster);
   const Recompute recompute = module.mode == Mode::kTrain ? options.recompute : Recompute::kNone;
   std::vector<int> stage_of;
@@ -246,9 +248,9 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
     if (recompute == Recompute::kAuto && !FitsMemory(problem, stage_of, limits))
       plan = planner.ToFit(stage_of, limits);
   } else {
-    absl::StatusOr<std::vector<PartitionSolution>> limited = solutions;
+    absl::StatusOr<PartitionSolution> limited = solution;
     const bool all = recompute == Recompute::kAll, some = recompute == Recompute::kAuto;
-    const bool fits = solution && FitsMemory(problem, solution->stage_of, limits);
+    const bool fits = solution.ok() && FitsMemory(problem, solution->stage_of, limits);
     StageItems within = items;
     if (all || !fits) {
       if (all) within.problem = RecomputedEverywhere(problem, items.times, schedule);
@@ -257,10 +259,11 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
       }
       if (some) within.problem = Recomputable(problem, items.times);
       within.problem.memory_limits = limits;
-      limited = Candidates(within, options.cluster, schedule);
+      limited = Solve(within, options.cluster, EffortFor(within.problem));
     }
     if (!limited.ok()) return Explain(limited.status(), options, virtual_stages);
-    if (some && !fits) CutToFit(items, within, options.cluster, planner, limited->front().stage_of);
+    std::vector<PartitionSolution> cuts = Candidates(within, options.cluster, schedule, *std::move(limited));
+    if (some && !fits) CutToFit(items, within, options.cluster, planner, cuts.front().stage_of);
     const RankLoads within_loads(within, options.cluster);
     int64_t planned = 0;
     const auto seconds = [&](const std::vector<int>& cut, double below) {
@@ -274,25 +277,25 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
       const RecomputePlan to_fit = some ? planner.ToFit(cut, limits) : RecomputePlan{};
       return to_fit.fits ? step.Of(cut, to_fit.seconds, below) : kInfinity;
     };
-    const std::vector<int> solved = limited->front().stage_of;
+    const std::vector<int> solved = cuts.front().stage_of;
     // An order that was found was found for the solver's cut.
     stage_of = options.cut_for_one_in_flight
                    ? solved
-                   : FastestStep(problem, *limited, seconds, [&] { return step.steps() + planned; });
+                   : FastestStep(problem, cuts, seconds, [&] { return step.steps() + planned; });
     if (std::string why = CompareStep(within_loads.Of(stage_of), within_loads.Of(solved), step.Of(stage_of), step.Of(solved));
         !why.empty())
       module.notes.push_back(std::move(why));
     if (all) plan = planner.Everything(stage_of);
     if (some && !fits) plan = planner.ToFit(stage_of, limits);
   }
-  if (solution && stages > 1) {
+  if (solution.ok() && stages > 1) {
     const RankLoads rank_loads(items, options.cluster);
     const auto loads = [&](const std::vector<int>& cut) { return rank_loads.Of(cut); };
     std::string comparison = options.cut.empty() ? CompareEqualCut(loads(EqualCut(problem)), loads(stage_of))
                                                  : CompareOwnCut(loads(stage_of), loads(solution->stage_of));
     if (!comparison.empty()) module.notes.push_back(std::move(comparison));
   }
-  module.partition_bound = solution ? solution->lower_bound : 0;
+  module.partition_bound = solution.ok() ? solution->lower_bound : 0;
   module.stages.resize(stages);
   for (int s = 0; s < stages; ++s) {
     module.stages[s].rank = problem.rank_of_stage[s];
