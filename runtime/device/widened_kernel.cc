@@ -9,6 +9,9 @@
 namespace pipec {
 namespace {
 
+// Of what lies in the workspace, the kernel's own included: as strict as any library under a kernel is with its own.
+constexpr int64_t kAlignment = 256;
+
 // An operand that is widened, or not (kUndefined).
 struct Place {
   DType dtype = DType::kUndefined;
@@ -28,7 +31,8 @@ class WidenedKernel : public Kernel {
       for (Place &place : *places) {
         if (place.dtype == DType::kUndefined || IsKept(place)) continue;
         place.offset = own_bytes_;
-        own_bytes_ += (place.elements * static_cast<int64_t>(sizeof(float)) + 63) / 64 * 64;
+        const int64_t bytes = place.elements * static_cast<int64_t>(sizeof(float));
+        own_bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
       }
     }
     in_.resize(inputs_.size());

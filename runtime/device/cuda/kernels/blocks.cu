@@ -133,7 +133,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareCol2Im(const KernelSpec& spec, Cu
 
 // A thread a matrix, which it eliminates in the workspace.
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     Eliminate(const T* x, T* y, double* memory, int64_t matrices, int64_t m) {
   for (int64_t matrix = FirstItem(); matrix < matrices; matrix += ItemStride()) {
     double* const a = memory + matrix * m * m;

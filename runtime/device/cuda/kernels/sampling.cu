@@ -314,7 +314,7 @@ __device__ T Between(const Moved& d, const T* plane, double y, double x) {
 }
 
 template <typename T>
-__global__ void __launch_bounds__(kThreads) ConvolveMoved(const T* x, const T* w, const T* offset,
+__global__ void __launch_bounds__(kThreads, 1) ConvolveMoved(const T* x, const T* w, const T* offset,
                                                           const T* bias, const T* mask, T* y, const Moved d) {
   const int64_t windows = d.rows_out * d.columns_out, taps = d.kernel_rows * d.kernel_columns;
   const int64_t channels = d.channels / d.group, filters = d.filters / d.group;
