@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/device/cuda/owned_handle.h"
 
 namespace pipec::cuda {
 namespace {
@@ -25,24 +26,9 @@ absl::Status BlasStatus(cublasStatus_t status, absl::string_view call) {
 
 #define RETURN_IF_BLAS_ERROR(call) RETURN_IF_ERROR(BlasStatus(call, #call))
 
-template <typename Handle, cublasStatus_t (*kDestroy)(Handle)>
-class Owned {
- public:
-  Owned() = default;
-  ~Owned() {
-    if (handle_ != nullptr) kDestroy(handle_);
-  }
-  Owned(const Owned&) = delete;
-  Owned& operator=(const Owned&) = delete;
-  Handle* operator&() { return &handle_; }
-  operator Handle() const { return handle_; }
-
- private:
-  Handle handle_ = nullptr;
-};
-using Descriptor = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
-using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
-using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+using Descriptor = OwnedHandle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using Layout = OwnedHandle<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using Preference = OwnedHandle<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 
 std::optional<cudaDataType_t> TypeOf(DType dtype) {
   switch (dtype) {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/device/cuda/owned_handle.h"
 
 namespace pipec::cuda {
 namespace {
@@ -25,24 +26,9 @@ absl::Status DnnStatus(cudnnStatus_t status, absl::string_view call) {
 
 #define RETURN_IF_DNN_ERROR(call) RETURN_IF_ERROR(DnnStatus(call, #call))
 
-template <typename Handle, cudnnStatus_t (*kDestroy)(Handle)>
-class Owned {
- public:
-  Owned() = default;
-  ~Owned() {
-    if (handle_ != nullptr) kDestroy(handle_);
-  }
-  Owned(const Owned&) = delete;
-  Owned& operator=(const Owned&) = delete;
-  Handle* operator&() { return &handle_; }
-  operator Handle() const { return handle_; }
-
- private:
-  Handle handle_ = nullptr;
-};
-using Tensor = Owned<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor>;
-using Filter = Owned<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor>;
-using Description = Owned<cudnnConvolutionDescriptor_t, cudnnDestroyConvolutionDescriptor>;
+using Tensor = OwnedHandle<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor>;
+using Filter = OwnedHandle<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor>;
+using Description = OwnedHandle<cudnnConvolutionDescriptor_t, cudnnDestroyConvolutionDescriptor>;
 
 std::optional<cudnnDataType_t> TypeOf(DType dtype) {
   switch (dtype) {
