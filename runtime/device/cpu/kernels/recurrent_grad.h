@@ -81,7 +81,7 @@ template <typename T, typename Cell>
 class RecurrentGradKernel : public Kernel {
  public:
   static absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec, Recurrence r) {
-    auto kernel = std::unique_ptr<RecurrentGradKernel>(new RecurrentGradKernel(spec, std::move(r)));
+    auto kernel = std::unique_ptr<RecurrentGradKernel>(new RecurrentGradKernel(std::move(r)));
     RETURN_IF_ERROR(kernel->MakeProducts(spec));
     return std::unique_ptr<Kernel>(std::move(kernel));
   }
@@ -103,7 +103,7 @@ class RecurrentGradKernel : public Kernel {
  private:
   enum Product { kInput, kState, kReset, kStateGrad, kResetGrad, kInputGrad, kInputGradMore, kProducts };
 
-  RecurrentGradKernel(const KernelSpec& spec, Recurrence r)
+  explicit RecurrentGradKernel(Recurrence r)
       : r_(std::move(r)), resets_(Cell::kResets && !r_.linear_before_reset) {
     const int64_t state = r_.batch * r_.hidden, all = r_.steps * r_.batch;
     gates_ = Take(all * r_.gates * r_.hidden);
