@@ -57,5 +57,26 @@ TEST(CudaDevice, ALabelOutOfRangeIsNamedOnceTheStreamIsDone) {
   EXPECT_THAT(cuda_emulation::TakeReports(), testing::IsEmpty());
 }
 
+TEST(CudaDevice, ADepthThatIsNotThatOfTheResultIsNamed) {
+  cuda_emulation::SetSeed(1);
+  for (const int64_t depth : {3, 4}) {
+    KernelCase c;
+    c.spec = {.op = "OneHot", .name = "n"};
+    c.spec.inputs = {{{DType::kInt64, {2}}}, {{DType::kInt64, {}}}, {{DType::kInt64, {2}}}};
+    c.spec.outputs = {{{DType::kInt64, {2, 3}}}};
+    c.inputs = {std::string(16, '\0'), std::string(reinterpret_cast<const char*>(&depth), 8),
+                std::string(16, '\0')};
+    const absl::Status status = RunCase(*MakeCudaDevice(0), c).status();
+    if (depth == 3) {
+      EXPECT_TRUE(status.ok()) << status;
+      continue;
+    }
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(status.message(),
+              "node 'n' (OneHot): depth 4 at flat position 0 is not 3, as output 0 has it");
+  }
+  EXPECT_THAT(cuda_emulation::TakeReports(), testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace pipec

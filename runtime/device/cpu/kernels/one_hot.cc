@@ -9,6 +9,7 @@
 #include "runtime/device/cpu/kernels/saturate.h"
 #include "runtime/device/cpu/kernels/typed.h"
 #include "runtime/device/operands/check.h"
+#include "runtime/device/operands/one_hot.h"
 
 namespace pipec::cpu {
 namespace {
@@ -27,16 +28,11 @@ ReadIndex Reader(DType dtype) {
                             [](auto t) -> ReadIndex { return Read<typename decltype(t)::type>; });
 }
 
-// indices are (outer, inner), the result (outer, depth, inner).
-struct Sizes {
-  int64_t outer, depth, inner;
-};
-
-using OneHotLoop = void (*)(const Sizes& sizes, ReadIndex read, const void* indices, const void* values,
+using OneHotLoop = void (*)(const OneHotSizes& sizes, ReadIndex read, const void* indices, const void* values,
                             void* result);
 
 template <typename T>
-void Loop(const Sizes& sizes, ReadIndex read, const void* indices, const void* values, void* result) {
+void Loop(const OneHotSizes& sizes, ReadIndex read, const void* indices, const void* values, void* result) {
   const T off = static_cast<const T*>(values)[0], on = static_cast<const T*>(values)[1];
   const auto [outer, depth, inner] = sizes;
   auto* y = static_cast<T*>(result);
@@ -53,7 +49,7 @@ void Loop(const Sizes& sizes, ReadIndex read, const void* indices, const void* v
 
 class OneHotKernel : public Kernel {
  public:
-  OneHotKernel(OneHotLoop loop, const Sizes& sizes, ReadIndex read, ReadIndex read_depth)
+  OneHotKernel(OneHotLoop loop, const OneHotSizes& sizes, ReadIndex read, ReadIndex read_depth)
       : loop_(loop), sizes_(sizes), read_(read), read_depth_(read_depth) {}
 
   absl::Status Launch(Stream&, const KernelArguments& arguments) override {
@@ -71,33 +67,20 @@ class OneHotKernel : public Kernel {
 
  private:
   const OneHotLoop loop_;
-  const Sizes sizes_;
+  const OneHotSizes sizes_;
   const ReadIndex read_, read_depth_;
 };
 
 absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec) {
-  RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 3, .max_inputs = 3}));
+  ASSIGN_OR_RETURN(const OneHotSizes sizes, ReadOneHot(spec));
   const TensorType &indices = spec.inputs[0].type, &depth = spec.inputs[1].type,
                    &values = spec.inputs[2].type;
-  const Shape& y = spec.outputs[0].type.shape;
-  absl::StatusOr<int> axis =
-      NormaliseAxis(spec.attributes.Int("axis", -1), static_cast<int>(indices.shape.size()) + 1);
-  if (!axis.ok()) return Invalid(spec, axis.status().message());
-  if (depth.elements() != 1)
-    return Invalid(spec, absl::StrCat("depth is ", ToString(depth), ", wanted one number"));
-  if (values.shape != Shape{2})
-    return Invalid(spec, absl::StrCat("values are ", ToString(values), ", wanted two"));
-  Shape shape = indices.shape;
-  shape.insert(shape.begin() + *axis, *axis < static_cast<int>(y.size()) ? y[*axis] : 0);
-  RETURN_IF_ERROR(CheckOutput(spec, 0, {values.dtype, shape}));
   const ReadIndex read = Reader(indices.dtype), read_depth = Reader(depth.dtype);
   const auto loop = ForSize<OneHotLoop>(
       SizeOf(values.dtype), [](auto t) -> OneHotLoop { return Loop<typename decltype(t)::type>; });
   if (read == nullptr) return NoKernelFor(spec, indices.dtype);
   if (read_depth == nullptr) return NoKernelFor(spec, depth.dtype);
   if (loop == nullptr) return NoKernelFor(spec, values.dtype);
-  const Sizes sizes{NumElements(absl::MakeSpan(indices.shape).first(*axis)), shape[*axis],
-                    NumElements(absl::MakeSpan(indices.shape).subspan(*axis))};
   auto kernel = std::make_unique<OneHotKernel>(loop, sizes, read, read_depth);
   if (spec.inputs[1].constant != nullptr) {
     if (absl::Status status = kernel->CheckDepth(spec.inputs[1].constant); !status.ok()) {

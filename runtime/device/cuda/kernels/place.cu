@@ -15,6 +15,7 @@
 #include "runtime/device/cuda/launch.h"
 #include "runtime/device/operands/axis.h"
 #include "runtime/device/operands/check.h"
+#include "runtime/device/operands/one_hot.h"
 #include "runtime/device/operands/pad.h"
 
 namespace pipec::cuda {
@@ -114,31 +115,30 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> PrepareOneHot(const KernelSpec& spec, CudaContext&) {
-  RETURN_IF_ERROR(CheckOperands(spec, {3, 3}));
-  const TensorType &indices = spec.inputs[0].type, &depth = spec.inputs[1].type,
-                   &values = spec.inputs[2].type;
-  const Shape& y = spec.outputs[0].type.shape;
-  absl::StatusOr<int> axis =
-      NormaliseAxis(spec.attributes.Int("axis", -1), static_cast<int>(indices.shape.size()) + 1);
-  if (!axis.ok()) return Invalid(spec, axis.status().message());
-  if (depth.elements() != 1)
-    return Invalid(spec, absl::StrCat("depth is ", ToString(depth), ", wanted one number"));
-  if (values.shape != Shape{2})
-    return Invalid(spec, absl::StrCat("values are ", ToString(values), ", wanted two"));
-  Shape shape = indices.shape;
-  shape.insert(shape.begin() + *axis, *axis < static_cast<int>(y.size()) ? y[*axis] : 0);
-  RETURN_IF_ERROR(CheckOutput(spec, 0, {values.dtype, shape}));
-  const int64_t all = NumElements(shape), entries = shape[*axis],
-                inner = NumElements(absl::MakeSpan(indices.shape).subspan(*axis));
-  return ForSize(spec, values.dtype, [&](auto tag) {
+template <typename D>
+__global__ void CheckDepth(const D* depth, int64_t wanted, const FaultSite fault) {
+  if (static_cast<int64_t>(*depth) != wanted) LeaveNote(fault, static_cast<int64_t>(*depth), 0);
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareOneHot(const KernelSpec& spec, CudaContext& context) {
+  ASSIGN_OR_RETURN(const OneHotSizes sizes, ReadOneHot(spec));
+  const DType indices = spec.inputs[0].type.dtype, depth = spec.inputs[1].type.dtype,
+              values = spec.inputs[2].type.dtype;
+  const FaultSite fault = context.AddFaultSite(spec, "depth", absl::StrCat(sizes.depth, ", as output 0 has it"));
+  return ForSize(spec, values, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return ForTypes(TypeList<int64_t, int32_t, float>(), spec, indices.dtype, [=](auto index) {
+    return ForTypes(TypeList<int64_t, int32_t, float>(), spec, indices, [&](auto index) {
       using I = typename decltype(index)::type;
-      return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
-        if (all == 0) return absl::OkStatus();
-        return Launch(MarkIndices<T, I>, BlocksFor(all), kThreads, stream, Input<I>(arguments, 0),
-                      Input<T>(arguments, 2), Output<T>(arguments, 0), all, entries, inner);
+      return ForTypes(TypeList<int64_t, int32_t, float>(), spec, depth, [=](auto number) {
+        using D = typename decltype(number)::type;
+        return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
+          RETURN_IF_ERROR(
+              Launch(CheckDepth<D>, 1, 1, stream, Input<D>(arguments, 1), sizes.depth, fault));
+          const int64_t all = sizes.outer * sizes.depth * sizes.inner;
+          if (all == 0) return absl::OkStatus();
+          return Launch(MarkIndices<T, I>, BlocksFor(all), kThreads, stream, Input<I>(arguments, 0),
+                        Input<T>(arguments, 2), Output<T>(arguments, 0), all, sizes.depth, sizes.inner);
+        });
       });
     });
   });
