@@ -17,6 +17,7 @@
 #include "runtime/device/operands/check.h"
 #include "runtime/device/operands/one_hot.h"
 #include "runtime/device/operands/pad.h"
+#include "runtime/device/operands/reverse_sequence.h"
 
 namespace pipec::cuda {
 namespace {
@@ -189,19 +190,8 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareReverseSequence(const KernelSpec& spec, CudaContext& context) {
-  RETURN_IF_ERROR(CheckOperands(spec, {2, 2}));
-  const TensorType& x = spec.inputs[0].type;
-  if (SizeOf(x.dtype) == 0) return NoKernelFor(spec, x.dtype);
-  const int64_t batch_axis = spec.attributes.Int("batch_axis", 1),
-                time_axis = spec.attributes.Int("time_axis", 0);
-  if (x.shape.size() < 2 || batch_axis + time_axis != 1 || batch_axis < 0 || batch_axis > 1) {
-    return Invalid(spec, absl::StrCat("batch_axis ", batch_axis, ", time_axis ", time_axis, " and X ",
-                                      ToString(x), ", wanted axes 0 and 1 of rank 2 or more"));
-  }
-  const int64_t batch = x.shape[batch_axis], steps = x.shape[time_axis];
-  RETURN_IF_ERROR(CheckInput(spec, 1, {DType::kInt64, {batch}}));
-  RETURN_IF_ERROR(CheckOutput(spec, 0, x));
-  const int64_t bytes = NumElements(absl::MakeSpan(x.shape).subspan(2)) * SizeOf(x.dtype);
+  ASSIGN_OR_RETURN(const ReversedSequences sequences, ReadReverseSequence(spec));
+  const int64_t batch = sequences.batch, steps = sequences.steps, bytes = sequences.bytes;
   const FaultSite fault = context.AddFaultSite(spec, "sequence length", absl::StrCat("in [0,", steps, "]"));
   return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
     if (batch * steps * bytes == 0) return absl::OkStatus();
@@ -210,7 +200,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareReverseSequence(const KernelSpec&
       using U = decltype(zero);
       return Launch(ReverseRows<U>, BlocksFor(batch * steps * (bytes / unit)), kThreads, stream,
                     Input<U>(arguments, 0), Input<int64_t>(arguments, 1), Output<U>(arguments, 0), batch,
-                    steps, bytes / unit, batch_axis == 1, fault);
+                    steps, bytes / unit, sequences.time_first, fault);
     });
   });
 }
