@@ -15,6 +15,7 @@
 
 #include "compiler/partition/ancestors.h"
 #include "compiler/partition/crossing_tensors.h"
+#include "compiler/partition/heavy_stage.h"
 #include "compiler/partition/stage_rules.h"
 
 namespace pipec {
@@ -68,6 +69,8 @@ class Bound {
       by_producer_[tensor.producer].push_back(t);
     }
   }
+
+  double fastest() const { return fastest_; }
 
   double Solve() {
     double low = blocks_.total_seconds / all_speed_;
@@ -241,7 +244,8 @@ class Bound {
 }  // namespace
 
 double PartitionLowerBound(const PartitionProblem& problem, const Blocks& blocks) {
-  return Bound(problem, blocks).Solve();
+  Bound bound(problem, blocks);
+  return HeavyStageBound(blocks, bound.fastest(), bound.Solve());
 }
 
 }  // namespace pipec
