@@ -43,10 +43,11 @@ class CudaMutants : public CudaPlans, public testing::WithParamInterface<std::tu
 // Every place in the code where a stream waits for an event, at every schedule's plan.
 TEST_P(CudaMutants, AWaitThatIsLeftOutIsCaught) {
   int tried = 0, caught = 0;
-  for (const auto& [schedule, flags] : kSchedules) {
-    const std::string plan = MakePlan(absl::StrCat("--schedule=", schedule, " --stages=2 ", flags));
+  for (const ScheduleCase& schedule : kSchedules) {
+    const std::string plan =
+        MakePlan(absl::StrCat("--schedule=", schedule.name, " --stages=2 ", schedule.flags));
     const Trained right = TrainEmulated(plan, devices(), 0, train_);
-    ASSERT_TRUE(right.status.ok()) << schedule << ": " << right.status;
+    ASSERT_TRUE(right.status.ok()) << schedule.name << ": " << right.status;
     const std::vector<uint64_t> sites = cuda_emulation::WaitSites();
     EXPECT_GE(sites.size(), 6u);
     for (size_t k = 0; k < sites.size(); ++k) {
@@ -57,7 +58,7 @@ TEST_P(CudaMutants, AWaitThatIsLeftOutIsCaught) {
       const bool found = !cuda_emulation::TakeReports().empty() || !mutant.status.ok() ||
                          mutant.losses != right.losses || mutant.parameters != right.parameters;
       caught += found;
-      if (!found) std::printf("missed: %s, %zu of %zu\n", schedule, k, sites.size());
+      if (!found) std::printf("missed: %s, %zu of %zu\n", schedule.name, k, sites.size());
     }
   }
   cuda_emulation::SetSeed(0);

@@ -105,6 +105,7 @@ Trained CudaPlans::Train(const std::string& plan, const DevicesOf& devices, cons
   const std::string result = folder_ / (trains ? "trained" : "outputs.npz");
   (trains ? options.export_directory : options.outputs) = result;
   if (trains) options.hyperparameters.lr.value = train.lr;
+  options.hyperparameters.clip_norm = train.clip_norm;
   fs::remove_all(result);
   Figures figures(trained);
   const MakeTransport local = [&](int rank, Device& device) { return hub.Connect(rank, device); };

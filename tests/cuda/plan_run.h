@@ -40,7 +40,7 @@ using MeetingOf = std::function<MakeTransport(int ranks)>;
 struct TrainOptions {
   int64_t steps = 6;
   std::string data = "synthetic";
-  double lr = 0.1;
+  double lr = 0.1, clip_norm = 0;
   absl::Duration timeout = absl::Seconds(60);
   bool rendezvous = false;  // a send blocks until its receive is posted
   MeetingOf meeting;        // null: the local transport
