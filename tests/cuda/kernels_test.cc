@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/small_floats.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/cuda/cuda_device.h"
 #include "runtime/device/cuda/kernel_registry.h"
@@ -73,6 +74,46 @@ TEST_P(CudaKernel, EqualsTheCpus) {
 
 INSTANTIATE_TEST_SUITE_P(All, CudaKernel, testing::ValuesIn(cuda::Kernels().Names()),
                          [](const auto& info) { return info.param.second; });
+
+// 16-bit floats as float32.
+std::string Widened(DType dtype, const std::string& bytes) {
+  std::vector<float> wide;
+  ToFloats(dtype, bytes, wide);
+  return {reinterpret_cast<const char*>(wide.data()), wide.size() * sizeof(float)};
+}
+
+// The CPU multiplies 16-bit floats on some processors only: the same products of the same numbers as float32 instead.
+TEST(CudaProducts, OfSixteenBitsAreTheCpusOfFloat32) {
+  for (const Name& name : {Name("", "MatMul"), Name("ai.pipec", "FusedMatMul"), Name("", "Gemm")}) {
+    for (const DType narrow : {DType::kFloat16, DType::kBFloat16}) {
+      int compared = 0;
+      for (uint64_t seed = 0; seed < 60; ++seed) {
+        cuda_emulation::SetSeed(seed);
+        std::mt19937_64 random(seed);
+        KernelCase wide = OpCases().at(name)(random);
+        if (wide.spec.inputs[0].type.dtype != DType::kFloat32) continue;
+        KernelCase c = wide;
+        for (size_t k = 0; k < c.inputs.size(); ++k) {
+          const auto* const floats = reinterpret_cast<const float*>(wide.inputs[k].data());
+          c.spec.inputs[k].type.dtype = narrow;
+          c.inputs[k] = RoundToSmallFloats(narrow, {floats, wide.inputs[k].size() / sizeof(float)});
+          wide.inputs[k] = Widened(narrow, c.inputs[k]);
+        }
+        const TensorType result = wide.spec.outputs[0].type;
+        c.spec.outputs[0].type.dtype = narrow;
+        SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", Describe(c.spec)));
+        const auto wanted = RunCase(*MakeCpuDevice(1), wide);
+        ASSERT_TRUE(wanted.ok()) << wanted.status();
+        const auto got = RunCase(*MakeCudaDevice(0), c);
+        EXPECT_THAT(cuda_emulation::TakeReports(), testing::IsEmpty());
+        ASSERT_TRUE(got.ok()) << got.status();
+        ASSERT_EQ(Difference(result, (*wanted)[0], Widened(narrow, (*got)[0]), ToleranceOf(c.spec)), "");
+        ++compared;
+      }
+      EXPECT_GE(compared, 20);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace pipec

@@ -61,10 +61,10 @@ else
   step gpu 30 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || exit 1
 fi
 
-kernels='All/CudaKernel.*'
+kernels='All/CudaKernel.*:CudaProducts.*'
 [ $small = 0 ] || kernels='All/CudaKernel.*/Add:All/CudaKernel.*/Softmax'
 step kernels 150 "$bin/cuda_test" --gtest_brief=1 --gtest_filter="$kernels"
-[ $small = 1 ] || step "device, whole plans" 60 "$bin/cuda_test" --gtest_brief=1 --gtest_filter='CudaTraining.*:CudaRuns.*:CudaDevice.*-*.SaysThatThereIsNoGpu:*.AnErrorAtAnyCall*:*.InferenceGives*'  # they need no GPU, errors, two GPUs
+[ $small = 1 ] || step "device, whole plans" 60 "$bin/cuda_test" --gtest_brief=1 --gtest_filter='All/CudaNets.*:CudaRuns.*:CudaDevice.*-*.SaysThatThereIsNoGpu:*.AnErrorAtAnyCall*:*.InferenceGives*'  # they need no GPU, errors, two GPUs
 
 # Four ranks on one GPU against one: steps as graphs, and piece by piece.
 model='mlp --layers=8 --hidden=64 --inputs=32 --classes=10 --batch=8' steps=20

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/ops/op_info.h"
 #include "runtime/base/status.h"
 #include "runtime/data/data_source.h"
 #include "runtime/data/npz.h"
@@ -63,16 +62,15 @@ void WriteData(const std::string& path, int64_t steps, int64_t batch, int64_t ba
 // The next step has begun when nobody knows yet that this one is skipped: it begins again, with the scale and the count of
 // updates that it would have had.
 TEST_F(CudaRuns, AStepThatIsSkippedChangesNothingAndTheNextBeginsAgain) {
-  if (!HasKernel("cuda", "Cast", "")) GTEST_SKIP() << "float16 needs Cast, and device cuda has none";
   const TrainOptions options{.steps = 9, .data = folder() / "data.npz", .lr = 0.01};
   for (const char* schedule : {"1f1b", "zb-h1", "pipedream-2bw"}) {
-    for (int64_t bad : {1, 5, 6}) {
+    for (int64_t bad : {1, 5}) {
       WriteData(options.data, options.steps, 16, bad);
       const std::string plan =
           MakePlan(absl::StrCat("--stages=2 --microbatches=4 --precision=fp16 --schedule=", schedule));
       const Trained wanted = Train(plan, OnCpu(), options);
       ASSERT_EQ(wanted.skipped, std::vector<int64_t>{bad + 1});
-      for (uint64_t seed = 0; seed < 4; ++seed) {
+      for (uint64_t seed = 0; seed < 2; ++seed) {
         SCOPED_TRACE(absl::StrCat(schedule, ", step ", bad + 1, ", seed ", seed));
         const Trained got = TrainEmulated(plan, OnCuda(1, seed % 2 == 1), seed, options);
         EXPECT_EQ(got.skipped, wanted.skipped);
