@@ -33,6 +33,8 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(plan::RankPlan rank_p
   std::unique_ptr<Executor> executor(new Executor(std::move(rank_plan), device, transport, options));
   absl::Status status = executor->Load(plan_directory);
   if (!status.ok()) {
+    // What has been enqueued goes to memory that is given back next.
+    if (executor->stream_ != nullptr) executor->stream_->Synchronize(absl::Now() + options.timeout).IgnoreError();
     return absl::Status(status.code(), absl::StrCat("rank ", executor->plan_.rank(), ": ", status.message()));
   }
   return executor;

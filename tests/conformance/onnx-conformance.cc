@@ -1,9 +1,11 @@
 // onnx-conformance: ONNX's backend suite through compiler, plan and runtime. The last line is
 // `passed N failed M skipped K`.
+#include <algorithm>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/onnx/read/read_model.h"
+#include "passes/gradients/gradient.h"
 #include "runtime/base/status.h"
 #include "tests/conformance/compare.h"
 #include "tests/conformance/run_model.h"
@@ -16,6 +18,7 @@ namespace {
 struct Flags {
   SuiteFlags suite;
   int stages = 1;
+  std::string device = "cpu";
 };
 
 // Another value in place of the first element; of none, one element more.
@@ -45,13 +48,25 @@ absl::Status CompareAll(const NamedArrays& got, const std::vector<NamedTensor>& 
   return absl::OkStatus();
 }
 
+// Whether gradients flow through every op of the model: CUDA has kernels for all of these.
+bool Trains(const onnx::GraphProto& graph) {
+  return std::all_of(graph.node().begin(), graph.node().end(), [](const onnx::NodeProto& node) {
+    return GradientKindOf(node.op_type(), node.domain()) != GradientKind::kNone;
+  });
+}
+
 absl::Status RunTest(const SuiteTest& test, const Flags& flags, const std::string& folder) {
   std::ifstream file(test.model, std::ios::binary);
   onnx::ModelProto model;
   if (!model.ParseFromIstream(&file)) return absl::InvalidArgumentError("the model does not parse");
   ASSIGN_OR_RETURN(SuiteData data, ReadData(test, model));
-  ASSIGN_OR_RETURN(const ModelRuns runs,
-                   RunModel(test.model, model, data, {.stages = flags.stages, .folder = folder}));
+  const bool on_cuda = flags.device == "cuda";
+  const absl::StatusOr<ModelRuns> done =
+      RunModel(test.model, model, data, {.stages = flags.stages, .on_cuda = on_cuda, .folder = folder});
+  if (on_cuda && absl::IsUnimplemented(done.status()) && !Trains(model.graph()))
+    return absl::CancelledError(absl::StrCat("no gradient, and ", done.status().message()));
+  RETURN_IF_ERROR(done.status());
+  const ModelRuns& runs = *done;
   if (flags.stages > 1 && !runs.cut) {
     const int nodes = model.graph().node_size();
     return absl::CancelledError(
@@ -77,6 +92,9 @@ int Main(int argc, char** argv) {
   AddSuiteFlags(table, flags.suite, "node, simple, pytorch-converted, light, ...",
                 "spoil every expected output: every test must fail");
   table.Int("stages", "N", &flags.stages, 1, "also cut into N stages, bit by bit the same");
+#if PIPEC_CUDA
+  table.Choice("device", &flags.device, {"cpu", "cuda"}, "what runs the plans");
+#endif
   if (const std::optional<int> exit = table.Parse(argc, argv)) return *exit;
   return RunSuite(
       "onnx-conformance", flags.suite,

@@ -17,9 +17,23 @@
 #include "runtime/driver/evaluate.h"
 #include "runtime/plan/load.h"
 #include "runtime/transport/local/local_transport.h"
+#if PIPEC_CUDA
+#include "runtime/device/cuda/cuda_device.h"
+#endif
 
 namespace pipec {
 namespace {
+
+std::unique_ptr<Device> MakeDeviceOf([[maybe_unused]] const RunModelOptions& options) {
+#if PIPEC_CUDA
+  if (options.on_cuda) return MakeCudaDevice(0);
+#endif
+  return MakeCpuDevice(1);
+}
+
+absl::StatusOr<Cluster> ClusterOf(const RunModelOptions& options, int stages) {
+  return MakeCluster(options.on_cuda ? "h200" : "cpu", stages, 0);
+}
 
 // How much is known before the run.
 enum class Binding { kNothing, kIntegers, kAllButLargest, kAll };
@@ -105,14 +119,14 @@ std::map<std::string, int64_t> Dimensions(onnx::ModelProto& model, const SuiteDa
 absl::StatusOr<std::unique_ptr<Module>> Compile(const std::string& path,
                                                 const std::map<std::string, int64_t>& dims,
                                                 const std::vector<NamedTensor>& inputs, Binding binding,
-                                                int stages, const std::string& folder) {
+                                                int stages, const RunModelOptions& options) {
   ImportOptions importing{.dims = dims, .infers = true};
   importing.evaluate = [](const Node& node, absl::Span<const std::string* const> operands) {
     return Evaluate(node, operands);
   };
   for (size_t k = 0; k < inputs.size(); ++k) {
     if (!IsBound(inputs[k], inputs, binding)) continue;
-    const std::string file = absl::StrCat(folder, "/bound_", k, ".npy");
+    const std::string file = absl::StrCat(options.folder, "/bound_", k, ".npy");
     RETURN_IF_ERROR(WriteNpy(file, inputs[k].tensor));
     importing.bound_inputs[inputs[k].name] = file;
   }
@@ -123,7 +137,7 @@ absl::StatusOr<std::unique_ptr<Module>> Compile(const std::string& path,
   context.options.schedule = "infer";
   context.options.ranks = stages;
   context.options.microbatches = 1;
-  ASSIGN_OR_RETURN(context.options.cluster, MakeCluster("cpu", stages, 0));
+  ASSIGN_OR_RETURN(context.options.cluster, ClusterOf(options, stages));
   RETURN_IF_ERROR(RunPipeline(*module, context));
   return module;
 }
@@ -160,14 +174,14 @@ class Silent : public RunObserver {
   void OnProgress(absl::string_view, int64_t, int64_t) override {}
 };
 
-absl::StatusOr<NamedArrays> RunPlanOnce(const std::string& directory,
-                                        const std::vector<NamedTensor>& inputs) {
+absl::StatusOr<NamedArrays> RunPlanOnce(const std::string& directory, const std::vector<NamedTensor>& inputs,
+                                        const RunModelOptions& options) {
   ASSIGN_OR_RETURN(const Manifest manifest, LoadManifest(directory));
   LocalHub hub(manifest.ranks);
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Session> session,
       Session::Open(
-          directory, manifest, [](int) { return MakeCpuDevice(1); },
+          directory, manifest, [&](int) { return MakeDeviceOf(options); },
           [&](int rank, Device& device) { return hub.Connect(rank, device); }, ExecutorOptions()));
   const SuiteInputs data(session->inputs(), inputs);
   Silent observer;
@@ -177,13 +191,14 @@ absl::StatusOr<NamedArrays> RunPlanOnce(const std::string& directory,
   return outputs;
 }
 
-absl::StatusOr<NamedArrays> Run(const Module& module, const std::vector<NamedTensor>& inputs,
-                                const std::string& folder) {
+absl::StatusOr<NamedArrays> Run(const Module& module, int stages, const std::vector<NamedTensor>& inputs,
+                                const RunModelOptions& options) {
   ASSIGN_OR_RETURN(const ParameterPlacement placement, PlaceParameters(module));
-  const std::string plan = folder + "/plan";
+  const std::string plan = options.folder + "/plan";
   std::filesystem::remove_all(plan);
-  RETURN_IF_ERROR(EmitPlan(module, placement, {.directory = plan}));
-  return RunPlanOnce(plan, inputs);
+  ASSIGN_OR_RETURN(const Cluster cluster, ClusterOf(options, stages));
+  RETURN_IF_ERROR(EmitPlan(module, placement, {.directory = plan, .cluster = &cluster}));
+  return RunPlanOnce(plan, inputs, options);
 }
 
 }  // namespace
@@ -198,21 +213,34 @@ absl::StatusOr<ModelRuns> RunModel(const std::string& path, const onnx::ModelPro
     if (!declared.SerializeToOstream(&out)) return absl::UnknownError(absl::StrCat("cannot write ", file));
   }
   const std::map<std::string, int64_t> dims = Dimensions(declared, data);
-  absl::StatusOr<std::unique_ptr<Module>> whole;
+  ModelRuns runs;
+  absl::Status status;
+  bool needs_more = false;  // CUDA's kernels do
   Binding binding = Binding::kNothing;
   for (Binding more : {Binding::kNothing, Binding::kIntegers, Binding::kAllButLargest, Binding::kAll}) {
+    // Of what is known whole folding would leave nothing to run.
+    if (needs_more && std::all_of(data.inputs.begin(), data.inputs.end(), [&](const NamedTensor& input) {
+          return IsBound(input, data.inputs, more);
+        }))
+      continue;
     binding = more;
-    whole = Compile(file, dims, data.inputs, binding, 1, options.folder);
-    if (whole.ok() || data.inputs.empty()) break;
+    const auto whole = Compile(file, dims, data.inputs, binding, 1, options);
+    status = whole.status();
+    if (status.ok()) {
+      absl::StatusOr<NamedArrays> outputs = Run(**whole, 1, data.inputs, options);
+      status = outputs.status();
+      if (status.ok()) runs.whole = *std::move(outputs);
+      needs_more = options.on_cuda && absl::IsUnimplemented(status);
+      if (!needs_more) break;
+    }
+    if (data.inputs.empty()) break;
   }
-  RETURN_IF_ERROR(whole.status());
-  ModelRuns runs;
-  ASSIGN_OR_RETURN(runs.whole, Run(**whole, data.inputs, options.folder));
+  RETURN_IF_ERROR(status);
   if (options.stages == 1) return runs;
-  const auto cut = Compile(file, dims, data.inputs, binding, options.stages, options.folder);
+  const auto cut = Compile(file, dims, data.inputs, binding, options.stages, options);
   if (absl::IsOutOfRange(cut.status())) return runs;
   RETURN_IF_ERROR(cut.status());
-  ASSIGN_OR_RETURN(runs.cut, Run(**cut, data.inputs, options.folder));
+  ASSIGN_OR_RETURN(runs.cut, Run(**cut, options.stages, data.inputs, options));
   return runs;
 }
 

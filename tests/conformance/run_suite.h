@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "tests/conformance/suite.h"
@@ -11,7 +12,8 @@
 namespace pipec {
 
 struct SuiteFlags {
-  std::string suite, filter, gaps;
+  std::string suite, filter;
+  std::vector<std::string> gaps;
   bool self_test = false;
 };
 

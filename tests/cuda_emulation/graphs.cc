@@ -7,22 +7,6 @@
 namespace cuda_emulation {
 namespace {
 
-// A node goes on with the chain of the first earlier node that nobody goes on with yet.
-std::vector<int> ChainsOf(Machine& machine, const std::vector<Node>& nodes) {
-  std::vector<int> chains;
-  std::vector<bool> continued(nodes.size(), false);
-  for (const Node& node : nodes) {
-    int chain = -1;
-    for (const int earlier : node.after) {
-      if (chain >= 0 || continued[earlier]) continue;
-      continued[earlier] = true;
-      chain = chains[earlier];
-    }
-    chains.push_back(chain >= 0 ? chain : machine.NewChain());
-  }
-  return chains;
-}
-
 cudaError_t Instantiate(const char* name, cudaGraphExec_t* exec, cudaGraph_t graph,
                         unsigned long long flags) {
   return UnsafeCall(name, [&](Machine& machine, auto&) {
@@ -30,7 +14,7 @@ cudaError_t Instantiate(const char* name, cudaGraphExec_t* exec, cudaGraph_t gra
       return machine.Refuse(cudaErrorInvalidValue, std::string(name) + " of a graph that lives no more");
     if (flags != 0)
       return machine.Refuse(cudaErrorInvalidValue, "the emulation knows no flags of cudaGraphInstantiate");
-    *exec = machine.graph_execs.Add({graph->nodes, ChainsOf(machine, graph->nodes), nullptr});
+    *exec = machine.graph_execs.Add({graph->nodes, machine.ChainsOf(graph->nodes), nullptr});
     return cudaSuccess;
   });
 }

@@ -15,6 +15,21 @@ CUstream_st& Machine::LegacyStream(int device) {
   return *stream;
 }
 
+std::vector<int> Machine::ChainsOf(const std::vector<Node>& nodes) {
+  std::vector<int> chains;
+  std::vector<bool> continued(nodes.size(), false);
+  for (const Node& node : nodes) {
+    int chain = -1;
+    for (const int earlier : node.after) {
+      if (chain >= 0 || continued[earlier]) continue;
+      continued[earlier] = true;
+      chain = chains[earlier];
+    }
+    chains.push_back(chain >= 0 ? chain : NewChain());
+  }
+  return chains;
+}
+
 CUstream_st* Machine::StreamOf(cudaStream_t handle) {
   if (handle == nullptr || handle == cudaStreamLegacy) return &LegacyStream(CurrentDevice());
   return streams.Has(handle) ? handle : nullptr;
@@ -35,10 +50,21 @@ void Machine::StartAfresh(uint64_t seed) {
   scheduler.StartAfresh();
   memory.ClearCells();
   OperationTable::Get().Clear();
-  for (const auto& stream : streams) stream->last = nullptr, stream->position = 0;
-  for (auto& [device, stream] : legacy_) stream->last = nullptr, stream->position = 0;
+  // Numbers of chains begin anew, too: clocks are as long as the largest.
+  chains_ = 0;
+  graph_positions.clear();
+  const auto renew = [this](CUstream_st& stream) {
+    stream.last = nullptr;
+    stream.position = 0;
+    stream.chain = NewChain();
+  };
+  for (const auto& stream : streams) renew(*stream);
+  for (auto& [device, stream] : legacy_) renew(*stream);
   for (const auto& event : events) event->recorded = nullptr;
-  for (const auto& exec : graph_execs) exec->last_launch = nullptr;
+  for (const auto& exec : graph_execs) {
+    exec->last_launch = nullptr;
+    exec->chains = ChainsOf(exec->nodes);
+  }
   for (const auto& capture : captures) {
     for (CUstream_st* stream : capture->streams) stream->capture = nullptr, stream->frontier.clear();
   }

@@ -79,6 +79,8 @@ class Machine {
   CUstream_st* StreamOf(cudaStream_t handle);
   CUstream_st& LegacyStream(int device);
   int NewChain() { return chains_++; }
+  // Of each node: it goes on with the chain of the first earlier node that nobody goes on with yet.
+  std::vector<int> ChainsOf(const std::vector<Node>& nodes);
   // Notes why a call is refused.
   cudaError_t Refuse(cudaError_t error, const std::string& why);
   // A kernel or a copy went wrong: the device does nothing more.
