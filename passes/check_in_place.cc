@@ -58,17 +58,12 @@ class InPlaceCheck {
     if (bytes == 0 || other_bytes == 0) return false;
     const Buffer &buffer = BufferOf(a), &other = BufferOf(b);
     const auto meet = [&](int slot, int other_slot) {
-      const int64_t begin = buffer.offset + slot * buffer.stride() + Place(a).offset;
-      const int64_t other_begin = other.offset + other_slot * other.stride() + Place(b).offset;
+      const int64_t begin = buffer.offsets[slot] + Place(a).offset;
+      const int64_t other_begin = other.offsets[other_slot] + Place(b).offset;
       if (wholly && begin == other_begin && bytes == other_bytes) return false;
       return begin < other_begin + other_bytes && other_begin < begin + bytes;
     };
     if (&buffer == &other) return meet(0, 0);
-    if (buffer.offset >= other.offset + other.slots * other.stride() ||
-        other.offset >= buffer.offset + buffer.slots * buffer.stride()) {
-      return false;
-    }
-    // Buffers that share bytes but not all of them at once, such as those that take turns in slots.
     for (const bool training : {true, false}) {
       if (!(training ? in_training_ : in_evaluation_)) continue;
       const absl::Span<const int> slots = Slots(buffer, training), other_slots = Slots(other, training);

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "compiler/schedule/check_memory.h"
 #include "passes/pass.h"
-#include "passes/slots.h"
+#include "passes/storage_use.h"
 
 namespace pipec {
 

@@ -48,6 +48,8 @@ struct CompileOptions {
   // By rank, bytes that the cut may fill with what it counts; empty: as many as it likes. Whether it all fits the devices is
   // seen when memory is planned.
   std::vector<int64_t> cut_memory;
+  // Whether memory needs no tighter layout than what tells that the plan fits its devices, or does not.
+  bool draft_memory = false;
   Cluster cluster;               // devices, memory limits, links
   std::vector<std::string> cut;  // names of values to cut at; empty: the partitioner decides
   uint64_t seed = 0;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/ir/module.h"
-#include "passes/slots.h"
+#include "passes/storage_use.h"
 
 namespace pipec {
 

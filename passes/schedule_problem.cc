@@ -36,17 +36,16 @@ ScheduleProblem ScheduleProblemOf(const Module& module, const Cluster& cluster) 
   for (size_t r = 0; r < module.memory.size(); ++r) {
     const RankMemory& memory = module.memory[r];
     const std::vector<std::set<ActionOf>> users = UsersOfBuffers(memory);
-    int64_t rest = memory.needed_bytes();
     for (size_t b = 0; b < memory.buffers.size(); ++b) {
-      const Buffer& buffer = memory.buffers[b];
-      if (buffer.slot_class < 0 || users[b].empty()) continue;
-      AddKept(users[b], buffer.stride(), problem.memory);
-      rest -= buffer.slots * buffer.stride();
-      // Of one action and a message: there are two at a time, so that one can travel.
-      if (users[b].size() == 1) rest += 2 * buffer.stride();
+      if (memory.buffers[b].slot_class >= 0)
+        AddKept(users[b], memory.buffers[b].aligned_bytes(), problem.memory);
     }
+  }
+  const std::vector<int64_t> in_flight = MostKept(module.schedule, problem.memory);
+  for (size_t r = 0; r < module.memory.size(); ++r) {
     const int64_t limit = cluster.devices[r].memory_bytes;
-    problem.limit.push_back(limit > 0 ? limit - rest : std::numeric_limits<int64_t>::max());
+    problem.limit.push_back(limit > 0 ? limit - (module.memory[r].needed_bytes() - in_flight[r])
+                                      : std::numeric_limits<int64_t>::max());
   }
   return problem;
 }

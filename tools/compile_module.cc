@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -29,30 +28,31 @@ struct Way {
   bool recompute_all = false;
 };
 
-// What a rank keeps over a step, which the cut counts; the rest comes and goes.
-int64_t KeptBytes(const RankMemory& memory) {
-  std::map<int64_t, int64_t> bytes_at;  // by offset, which buffers that take turns share
-  for (const Buffer& buffer : memory.buffers) {
-    if (buffer.kind != BufferKind::kTransient && buffer.kind != BufferKind::kMessage)
-      bytes_at[buffer.offset] = buffer.slots * buffer.stride();
+// What a rank needs at least, whatever the layout: so much is live at once.
+int64_t LiveBytes(const RankMemory& memory) { return memory.lower_bound + memory.workspace_bytes; }
+
+// Of these, what the cut does not count: it comes and goes.
+int64_t UncountedBytes(const RankMemory& memory) {
+  int64_t bytes = LiveBytes(memory);
+  for (int kind = 0; kind < kBufferKinds; ++kind) {
+    if (kind != static_cast<int>(BufferKind::kTransient) && kind != static_cast<int>(BufferKind::kMessage))
+      bytes -= memory.peaks[kind];
   }
-  int64_t bytes = 0;
-  for (const auto& [offset, size] : bytes_at) bytes += size;
   return bytes;
 }
 
 class Compiler {
  public:
-  Compiler(CompileFlags& flags, absl::FunctionRef<absl::Status(Module&)> lower)
-      : given_(flags), flags_(flags), lower_(lower) {}
+  Compiler(CompileFlags& flags, LowerFunction lower) : given_(flags), flags_(flags), lower_(lower) {}
 
   absl::StatusOr<std::unique_ptr<Module>> Run() {
     absl::Status status = Try({});
     // Without a plan there is nothing that a smaller one could be derived from.
     const bool planned = module_ != nullptr && !module_->memory.empty();
     if (!absl::IsResourceExhausted(status) || !planned || !HasChoice()) {
+      if (absl::IsResourceExhausted(status) && planned) return Refusal();
       if (!status.ok()) return status;
-      return std::move(module_);
+      return Finished();
     }
     const bool open = LeavesRecomputeOpen();
     RETURN_IF_ERROR(Descend());
@@ -60,10 +60,10 @@ class Compiler {
       status = Try({{}, true});
       if (!status.ok() && !absl::IsResourceExhausted(status)) return status;
     }
-    if (!best_) return least_refusal_;
+    if (!best_) return Refusal();
     if (has_many_nodes_) RETURN_IF_ERROR(Fill());
     Restore();
-    return std::move(module_);
+    return Finished();
   }
 
  private:
@@ -73,23 +73,40 @@ class Compiler {
   }
   bool HasChoice() const { return LeavesRecomputeOpen() || (options().cut.empty() && options().ranks > 1); }
 
+  // Trials have drafts of memory, which say whether it fits: the one that is returned is laid out as well as it can be.
+  absl::StatusOr<std::unique_ptr<Module>> Finished() {
+    flags_.SetDraftMemory(false);
+    if (module_->level == Level::kPlanned) RETURN_IF_ERROR(lower_(*module_, {"plan-memory"}));
+    return std::move(module_);
+  }
+
+  // Of the plan that needs least, and what it needs when laid out as well as it can be.
+  absl::Status Refusal() {
+    draft_ = false;
+    return Try(least_way_);
+  }
+
   // Sets module_, and remembers the way if it is the best so far.
   absl::Status Try(const Way& way) {
     if (std::exchange(is_last_best_, false)) kept_ = Kept{std::move(module_), flags_};
     flags_ = given_;
+    flags_.SetDraftMemory(draft_);
     flags_.CutWithin(way.cut_memory, way.recompute_all);
     module_ = nullptr;
     ASSIGN_OR_RETURN(module_, flags_.Import());
-    const absl::Status status = lower_(*module_);
+    const absl::Status status = lower_(*module_, {});
     if (status.ok() && module_->simulation.step_seconds < best_seconds_) {
       best_ = way;
       is_last_best_ = true;
       kept_.reset();
       best_seconds_ = module_->simulation.step_seconds;
     }
-    if (absl::IsResourceExhausted(status) && !module_->memory.empty() && NeededOfLargest() < least_needed_) {
-      least_needed_ = NeededOfLargest();
-      least_refusal_ = status;
+    if (absl::IsResourceExhausted(status) && !module_->memory.empty()) {
+      const double needed = OfLargest([](const RankMemory& memory) { return memory.needed_bytes(); });
+      if (needed < least_needed_) {
+        least_needed_ = needed;
+        least_way_ = way;
+      }
     }
     return status;
   }
@@ -107,12 +124,12 @@ class Compiler {
     return static_cast<double>(limits[rank]) / *std::max_element(limits.begin(), limits.end());
   }
 
-  // What a device like the largest must have for the rank that needs most of its own.
-  double NeededOfLargest() const {
-    double needed = 0;
+  // What a device like the largest must have for the rank that needs most of its own, of bytes by rank.
+  double OfLargest(absl::FunctionRef<int64_t(const RankMemory&)> bytes) const {
+    double most = 0;
     for (size_t r = 0; r < module_->memory.size(); ++r)
-      needed = std::max(needed, static_cast<double>(module_->memory[r].needed_bytes()) / ShareOfLargest(r));
-    return needed;
+      most = std::max(most, static_cast<double>(bytes(module_->memory[r])) / ShareOfLargest(r));
+    return most;
   }
 
   enum class Outcome { kFits, kTooLarge, kNoCut };
@@ -139,9 +156,9 @@ class Compiler {
   // From the plan that was made last down: all, or with many nodes from the first that aims at or below the limit to the
   // first that fits.
   absl::Status Descend() {
-    from_ = NeededOfLargest();
+    from_ = OfLargest(LiveBytes);
     has_many_nodes_ = module_->graph.num_nodes() >= kManyNodes;
-    for (const RankMemory& memory : module_->memory) uncounted_.push_back(memory.needed_bytes() - KeptBytes(memory));
+    for (const RankMemory& memory : module_->memory) uncounted_.push_back(UncountedBytes(memory));
     const std::vector<int64_t> limits = MemoryLimits(options().cluster);
     int k = has_many_nodes_ ? StepBelow(static_cast<double>(*std::max_element(limits.begin(), limits.end()))) : 1;
     for (;; ++k) {
@@ -191,7 +208,8 @@ class Compiler {
 
   const CompileFlags given_;
   CompileFlags& flags_;
-  const absl::FunctionRef<absl::Status(Module&)> lower_;
+  const LowerFunction lower_;
+  bool draft_ = true;
   std::unique_ptr<Module> module_;
   std::optional<Way> best_;
   double best_seconds_ = std::numeric_limits<double>::infinity();
@@ -201,24 +219,25 @@ class Compiler {
     CompileFlags flags;
   };
   std::optional<Kept> kept_;
-  double from_ = 0;  // bytes of a device like the largest that the fastest plan needs
+  double from_ = 0;  // bytes of a device like the largest that are live at once in the fastest plan
   std::vector<int64_t> uncounted_;  // by rank, bytes that the cut does not count
   bool has_many_nodes_ = false;
   std::map<int, Outcome> visited_;
   std::optional<int64_t> least_cut_;  // bytes a device, in the cut's respect
-  absl::Status least_refusal_;
+  Way least_way_;
   double least_needed_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Module>> CompileModule(CompileFlags& flags,
-                                                      absl::FunctionRef<absl::Status(Module&)> lower) {
+absl::StatusOr<std::unique_ptr<Module>> CompileModule(CompileFlags& flags, LowerFunction lower) {
   return Compiler(flags, lower).Run();
 }
 
 absl::StatusOr<std::unique_ptr<Module>> CompileModule(CompileFlags& flags) {
-  return CompileModule(flags, [&flags](Module& module) { return RunPipeline(module, flags.context()); });
+  return CompileModule(flags, [&flags](Module& module, absl::Span<const std::string> passes) {
+    return passes.empty() ? RunPipeline(module, flags.context()) : RunPasses(module, flags.context(), passes);
+  });
 }
 
 }  // namespace pipec

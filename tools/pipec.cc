@@ -113,18 +113,22 @@ bool StillAt(const Module& module, const PassInfo& pass) {
   return module.level >= Level::kStaged || module.stages.empty();
 }
 
-// Runs the pipeline, printing on the way what was asked for.
-absl::Status Lower(const PipecFlags& flags, Module& module, std::ostream& out) {
+// Runs the pipeline or some passes, printing on the way what was asked for, but no drafts.
+absl::Status Lower(const PipecFlags& flags, Module& module, absl::Span<const std::string> passes,
+                   std::ostream& out) {
   std::vector<PassTiming> timings;
   std::string at_level = flags.print_level == Name(module.level) ? Print(module) : "";
   PassManagerOptions options;
   options.disabled = flags.disabled;
   if (flags.timing) options.timings = &timings;
   options.after_pass = [&](const PassInfo& pass, const Module& now) {
+    if (pass.after == Level::kPlanned && flags.compile.context().options.draft_memory) return;
     if (flags.print_after == pass.name) out << Print(now);
     if (flags.print_level == Name(now.level) && StillAt(now, pass)) at_level = Print(now);
   };
-  RETURN_IF_ERROR(RunPipeline(module, flags.compile.context(), options));
+  const PassContext& context = flags.compile.context();
+  RETURN_IF_ERROR(passes.empty() ? RunPipeline(module, context, options)
+                                 : RunPasses(module, context, passes, options));
   out << at_level;
   for (const PassTiming& timing : timings) {
     out << absl::StrFormat("%-26s %9.3f ms%s\n", std::string(timing.name), timing.seconds * 1e3,
@@ -194,7 +198,9 @@ absl::Status Compile(PipecFlags& flags) {
   }
   std::ostream& printed = flags.json ? std::cerr : std::cout;
   ASSIGN_OR_RETURN(const std::unique_ptr<Module> module,
-                   CompileModule(flags.compile, [&](Module& now) { return Lower(flags, now, printed); }));
+                   CompileModule(flags.compile, [&](Module& now, absl::Span<const std::string> passes) {
+                     return Lower(flags, now, passes, printed);
+                   }));
 
   if (module->level < Level::kPlanned) {
     if (flags.prints_module()) return absl::OkStatus();

@@ -11,6 +11,7 @@
 #include "compiler/ops/op_info.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/status.h"
+#include "runtime/plan/manifest.h"
 
 namespace pipec {
 namespace {
@@ -159,7 +160,7 @@ class Writer {
 
   void AddHead(absl::string_view version) {
     const ScheduleShape& shape = module_.schedule.shape;
-    out_.set_format(1);
+    out_.set_format(kPlanFormat);
     out_.set_pipec_version(std::string(version));
     out_.set_rank(rank_);
     out_.set_ranks(shape.ranks);
@@ -182,16 +183,13 @@ class Writer {
   }
 
   void AddMemory() {
-    std::map<BufferKind, int64_t> bytes;
     for (const Buffer& buffer : memory_.buffers) {
       plan::Buffer& out = *out_.add_buffers();
       out.set_name(buffer.name);
       out.set_kind(ToProto(buffer.kind));
       out.set_bytes(buffer.bytes);
-      out.set_offset(buffer.offset);
-      out.set_slots(buffer.slots);
+      out.mutable_offsets()->Add(buffer.offsets.begin(), buffer.offsets.end());
       out.set_slot_class(buffer.slot_class);
-      bytes[buffer.kind] += buffer.slots * buffer.stride();
     }
     for (const SlotClass& slot_class : memory_.slot_classes) {
       plan::SlotClass& out = *out_.add_slot_classes();
@@ -200,14 +198,11 @@ class Writer {
       out.mutable_eval()->Add(slot_class.eval.begin(), slot_class.eval.end());
       out.set_rule(ToProto(slot_class.rule));
     }
-    // Transients share bytes with each other: theirs is what the others leave of the arena.
-    int64_t rest = memory_.arena_bytes;
-    for (const auto& [kind, sum] : bytes) rest -= kind == BufferKind::kTransient ? 0 : sum;
-    if (bytes.contains(BufferKind::kTransient)) bytes[BufferKind::kTransient] = std::max<int64_t>(0, rest);
-    for (const auto& [kind, sum] : bytes) {
+    for (int kind = 0; kind < kBufferKinds; ++kind) {
+      if (memory_.peaks[kind] == 0) continue;
       plan::Peak& peak = *out_.add_peaks();
-      peak.set_kind(ToProto(kind));
-      peak.set_bytes(sum);
+      peak.set_kind(ToProto(static_cast<BufferKind>(kind)));
+      peak.set_bytes(memory_.peaks[kind]);
     }
   }
 

@@ -2,6 +2,7 @@
 // verifiers") one more thing about it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -86,17 +87,19 @@ struct Stage {
 enum class BufferKind : uint8_t {
   kParameter, kGradient, kOptimizerState, kActivation, kMessage, kTransient, kInput, kOutput, kConstant,
 };
+inline constexpr int kBufferKinds = 9;
 absl::string_view Name(BufferKind kind);
 
-// A piece of a rank's arena. A buffer of n slots holds n microbatches at once, at offset + slot * stride.
+// Pieces of a rank's arena: slot k lies at offsets[k]. Several slots hold several microbatches at once, or give each the
+// place that is free when it runs.
 struct Buffer {
   std::string name;
   BufferKind kind = BufferKind::kTransient;
   int64_t bytes = 0;       // of one slot
-  int64_t offset = 0;
-  int slots = 1;
   int slot_class = -1;     // index into RankMemory::slot_classes; -1: the same place for every microbatch
-  int64_t stride() const { return (bytes + 63) / 64 * 64; }
+  std::vector<int64_t> offsets = {0};
+  int slots() const { return static_cast<int>(offsets.size()); }
+  int64_t aligned_bytes() const { return (bytes + 63) / 64 * 64; }
 };
 
 // How a class finds a slot in training. All but kTable are for schedules without flush.
@@ -135,7 +138,9 @@ struct RankMemory {
   std::vector<SlotClass> slot_classes;
   absl::flat_hash_map<const Value*, Location> locations;
   int64_t arena_bytes = 0;
-  int64_t lower_bound = 0;  // of arena_bytes
+  int64_t lower_bound = 0;  // of arena_bytes: the largest sum of bytes that are live at once
+  // What is live when most is, by kind; gaps between it, and what the arena has beyond that, count as transients.
+  std::array<int64_t, kBufferKinds> peaks = {};
   int64_t workspace_bytes = 0;  // that kernels want beside the arena, as far as it is known
   int64_t needed_bytes() const { return arena_bytes + workspace_bytes; }
 };

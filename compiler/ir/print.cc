@@ -161,11 +161,15 @@ void PrintSchedule(absl::string_view what, const Schedule& schedule, std::string
 void PrintMemory(const std::vector<RankMemory>& memory, std::string& out) {
   for (int r = 0; r < memory.size(); ++r) {
     absl::StrAppend(&out, "memory rank ", r, ": ", memory[r].arena_bytes, " bytes, lower bound ",
-                    memory[r].lower_bound, "\n");
+                    memory[r].lower_bound);
+    for (int kind = 0; kind < kBufferKinds; ++kind) {
+      if (memory[r].peaks[kind] > 0)
+        absl::StrAppend(&out, ", ", Name(static_cast<BufferKind>(kind)), " ", memory[r].peaks[kind]);
+    }
+    out += '\n';
     for (const Buffer& buffer : memory[r].buffers) {
-      absl::StrAppend(&out, "  [", buffer.offset, ", ", buffer.offset + buffer.slots * buffer.stride(), ") ",
-                      Name(buffer.kind), " ", buffer.name, ": ", buffer.bytes, " bytes",
-                      buffer.slots > 1 ? absl::StrCat(" x ", buffer.slots) : "", "\n");
+      absl::StrAppend(&out, "  ", Name(buffer.kind), " ", buffer.name, ": ", buffer.bytes, " bytes at ",
+                      absl::StrJoin(buffer.offsets, ", "), "\n");
     }
     for (const Program& program : memory[r].programs) {
       absl::StrAppend(&out, "  program ", program.stage, Name(program.kind), ": ",

@@ -26,8 +26,8 @@ struct Moment {
 // What an instruction or message does with one value, worked out once for all microbatches.
 struct Access {
   const Value* value = nullptr;
-  int64_t address = 0, bytes = 0;  // in the first slot
-  int64_t stride = 0;
+  const std::vector<int64_t>* offsets = nullptr;  // of the buffer, by slot
+  int64_t place = 0, bytes = 0;                   // within the slot
   const SlotClass* slots = nullptr;  // null: the same place for all
   bool feed = false;                        // an input of the model, there when the first action that reads it begins
   bool keeps = false;                       // its contents are the buffer's, whatever the microbatch
@@ -159,7 +159,7 @@ class Machine {
   Access AccessTo(const Value* value) const {
     const Location& place = Place(value);
     const Buffer& buffer = memory_.buffers[place.buffer];
-    Access access{value, buffer.offset + place.offset, value->type.bytes(), buffer.stride()};
+    Access access{value, &buffer.offsets, place.offset, value->type.bytes()};
     if (buffer.slot_class >= 0) access.slots = &memory_.slot_classes[buffer.slot_class];
     access.once = IsOnceAStep(memory_, buffer);
     access.accumulator = value->kind() == ValueKind::kAccumulator;
@@ -205,7 +205,7 @@ class Machine {
   }
 
   int64_t Address(const Access& access, const Moment& moment, int version) const {
-    return access.address + (access.slots ? SlotOf(*access.slots, moment, version) * access.stride : 0);
+    return (*access.offsets)[access.slots ? SlotOf(*access.slots, moment, version) : 0] + access.place;
   }
 
   Contents Wanted(const Access& access, const Moment& moment, int version) const {

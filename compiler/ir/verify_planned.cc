@@ -1,5 +1,5 @@
 // Level planned. Refuses:
-//  - a buffer that is misaligned or outside the arena, a slot outside its buffer, a class without an entry
+//  - a slot that is misaligned or outside the arena, a slot that its buffer has not, a class without an entry
 //  per microbatch
 //  - a value that an instruction or message touches and that has no place, or one outside its buffer
 //  - an action without program
@@ -43,12 +43,14 @@ absl::Status CheckBuffers(const Module& module, const RankMemory& memory) {
       return absl::InternalError(absl::StrCat(what, "names a slot class that is not there"));
     }
     const int slots = buffer.slot_class < 0 ? 1 : memory.slot_classes[buffer.slot_class].slots;
-    if (buffer.slots != slots)
+    if (buffer.slots() != slots)
       return absl::InternalError(absl::StrCat(what, "has other slots than its class"));
-    if (buffer.bytes < 0 || buffer.offset < 0 || buffer.offset % 64 != 0 ||
-        buffer.offset + buffer.slots * buffer.stride() > memory.arena_bytes) {
-      return absl::InternalError(
-          absl::StrCat(what, "lies at ", buffer.offset, " in an arena of ", memory.arena_bytes));
+    for (const int64_t offset : buffer.offsets) {
+      if (buffer.bytes < 0 || offset < 0 || offset % 64 != 0 ||
+          offset + buffer.aligned_bytes() > memory.arena_bytes) {
+        return absl::InternalError(
+            absl::StrCat(what, "lies at ", offset, " in an arena of ", memory.arena_bytes));
+      }
     }
   }
   return absl::OkStatus();

@@ -20,8 +20,9 @@ bool Live(const MemoryItem& item) { return item.lower < item.upper; }
 // time, each solved by itself.
 class LayoutByComponent {
  public:
-  LayoutByComponent(absl::Span<const MemoryItem> items, std::vector<int64_t>& offsets)
-      : items_(items), bound_(MemoryLowerBound(items)), offsets_(offsets) {}
+  LayoutByComponent(absl::Span<const MemoryItem> items, const LayoutEffort& effort,
+                    std::vector<int64_t>& offsets)
+      : items_(items), effort_(effort), bound_(MemoryLowerBound(items)), offsets_(offsets) {}
 
   // `members` are live and not empty.
   void Solve(const std::vector<int>& members, int64_t bottom, int depth = 0) {
@@ -78,11 +79,15 @@ class LayoutByComponent {
     for (int i : component) own.push_back(items_[i]);
     std::vector<int64_t> found = SolveGreedily(own);
     // Only the highest component counts.
-    if (bottom + PeakOf(own, found) > kSmallGap * bound_) TightenLayout(own, bound_ - bottom, found);
+    const auto bound = static_cast<double>(effort_.below + bound_);
+    const int64_t under = effort_.below + bottom;
+    if (effort_.steps > 0 && under + PeakOf(own, found) > kSmallGap * bound)
+      TightenLayout(own, static_cast<int64_t>(effort_.enough * bound) - under, effort_, found);
     for (size_t k = 0; k < component.size(); ++k) offsets_[component[k]] = bottom + found[k];
   }
 
   const absl::Span<const MemoryItem> items_;
+  const LayoutEffort effort_;
   const int64_t bound_;
   std::vector<int64_t>& offsets_;
 };
@@ -102,14 +107,14 @@ int64_t MemoryLowerBound(absl::Span<const MemoryItem> items) {
   return most;
 }
 
-MemoryLayout SolveLayout(absl::Span<const MemoryItem> items) {
+MemoryLayout SolveLayout(absl::Span<const MemoryItem> items, const LayoutEffort& effort) {
   std::vector<int> members;
   for (int i = 0; i < static_cast<int>(items.size()); ++i) {
     if (Live(items[i]) && items[i].size > 0) members.push_back(i);  // others are in nobody's way: offset 0
   }
   MemoryLayout layout;
   layout.offsets.resize(items.size(), 0);
-  LayoutByComponent(items, layout.offsets).Solve(members, 0);
+  LayoutByComponent(items, effort, layout.offsets).Solve(members, 0);
   layout.peak = PeakOf(items, layout.offsets);
   return layout;
 }

@@ -11,8 +11,6 @@
 namespace pipec {
 namespace {
 
-// Steps for the bound as capacity, and for each capacity of the bisection.
-constexpr int64_t kStepsForBound = 100'000'000, kStepsForOther = 10'000'000;
 // Of the first round of orders.
 constexpr int64_t kStepsOfOrder = 1'000'000;
 constexpr int kMixedOrders = 256;
@@ -89,13 +87,14 @@ CanonicalSearch::Outcome SearchCapacity(CanonicalSearch& search, const Orders& o
 
 }  // namespace
 
-void TightenLayout(absl::Span<const MemoryItem> items, int64_t enough, std::vector<int64_t>& offsets) {
+void TightenLayout(absl::Span<const MemoryItem> items, int64_t enough, const LayoutEffort& effort,
+                   std::vector<int64_t>& offsets) {
   if (items.size() > CanonicalSearch::kMostItems) return;
   CanonicalSearch search(items);
   const Orders orders(search, items);
   int64_t peak = PeakOf(items, offsets);
   int64_t too_little = MemoryLowerBound(items) - kBufferAlignment;
-  int64_t capacity = MemoryLowerBound(items), steps = kStepsForBound;
+  int64_t capacity = MemoryLowerBound(items), steps = effort.steps;
   while (peak > enough && too_little + kBufferAlignment < peak) {
     if (SearchCapacity(search, orders, capacity, steps) == CanonicalSearch::Outcome::kFound) {
       offsets = search.offsets();
@@ -105,7 +104,7 @@ void TightenLayout(absl::Span<const MemoryItem> items, int64_t enough, std::vect
     }
     const int64_t units = (peak - too_little) / kBufferAlignment;
     capacity = too_little + std::max<int64_t>(units / 2, 1) * kBufferAlignment;
-    steps = kStepsForOther;
+    steps = effort.bisection;
   }
 }
 

@@ -11,7 +11,8 @@ namespace pipec {
 // Lowers the peak of a layout of items that are live and not empty, down to their bound if it can; stops where the peak
 // is `enough` bytes or less. First the bound as capacity, then bisection between it and the best peak found. Each
 // capacity gets several orders with limits that double, counted in steps of the search, so that the result is the same
-// on every machine; a second or so in all on one of today's.
-void TightenLayout(absl::Span<const MemoryItem> items, int64_t enough, std::vector<int64_t>& offsets);
+// on every machine.
+void TightenLayout(absl::Span<const MemoryItem> items, int64_t enough, const LayoutEffort& effort,
+                   std::vector<int64_t>& offsets);
 
 }  // namespace pipec

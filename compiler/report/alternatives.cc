@@ -87,15 +87,14 @@ int64_t BytesOnOneDevice(const Module& module) {
   int64_t bytes = 0;
   std::set<std::string> shared;  // what several ranks hold copies of
   for (const RankMemory& memory : module.memory) {
-    int64_t transient = memory.arena_bytes;
     for (const Buffer& buffer : memory.buffers) {
       const bool stays = buffer.kind == BufferKind::kParameter || buffer.kind == BufferKind::kGradient ||
                          buffer.kind == BufferKind::kOptimizerState || buffer.kind == BufferKind::kConstant;
-      if (buffer.kind != BufferKind::kTransient) transient -= buffer.slots * buffer.stride();
       if (buffer.kind == BufferKind::kMessage || buffer.kind == BufferKind::kTransient) continue;
-      if (!stays || shared.insert(buffer.name).second) bytes += buffer.stride();
+      if (!stays || shared.insert(buffer.name).second) bytes += buffer.aligned_bytes();
     }
-    bytes += std::max<int64_t>(0, transient) / static_cast<int64_t>(module.memory.size());
+    bytes +=
+        memory.peaks[static_cast<int>(BufferKind::kTransient)] / static_cast<int64_t>(module.memory.size());
   }
   return bytes;
 }

@@ -70,12 +70,13 @@ MemoryCurve CurveOf(const Module& module, int rank) {
     const bool always = buffer.slot_class >= 0 && (module.schedule.asynchronous() ||
                                                    memory.slot_classes[buffer.slot_class].rule == SlotRule::kVersion);
     if (always) {
-      curve.always_bytes += buffer.slots * buffer.stride();  // steps overlap: no slot is ever long without use
-    } else if (buffer.slot_class >= 0) {
-      bytes_of[touching[b]] += buffer.stride();
+      curve.always_bytes +=
+          buffer.slots() * buffer.aligned_bytes();  // steps overlap: no slot is ever long without use
+    } else if (buffer.slot_class >= 0 && buffer.kind != BufferKind::kTransient) {
+      bytes_of[touching[b]] += buffer.aligned_bytes();
     } else if (buffer.kind == BufferKind::kParameter || buffer.kind == BufferKind::kGradient ||
                buffer.kind == BufferKind::kOptimizerState || buffer.kind == BufferKind::kConstant) {
-      curve.always_bytes += buffer.stride();
+      curve.always_bytes += buffer.aligned_bytes();
     }
   }
   std::map<double, int64_t> change = {{0, curve.always_bytes}};

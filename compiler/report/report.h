@@ -34,8 +34,8 @@ struct StageRow {
   int64_t memory_limit = 0;    // of its rank; 0: none
   int64_t peak_bytes = 0;      // of its rank
   int64_t workspace_bytes = 0; // of its rank, beside that: what its kernels want, as far as it is known
-  // Of its rank: the largest sum of what is live at once, where a slot is live for all of the step. No layout of such
-  // slots is smaller; one that gave a slot away between two microbatches could be.
+  // Of its rank: the largest sum of what is live at once, instruction by instruction over its list of actions
+  // (passes/rank_timeline.h). No layout is smaller. Where steps overlap, a slot is live for all of the step.
   int64_t live_bytes = 0;
 };
 

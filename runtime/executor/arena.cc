@@ -19,9 +19,7 @@ int SlotOf(const plan::RankPlan& rank_plan, int slot_class, const Moment& moment
 Region RegionOf(const plan::RankPlan& rank_plan, int tensor, const Moment& moment) {
   const plan::Tensor& t = rank_plan.tensors(tensor);
   const plan::Buffer& buffer = rank_plan.buffers(t.buffer());
-  const uint64_t stride = (buffer.bytes() + 63) / 64 * 64;
-  const uint64_t begin =
-      buffer.offset() + stride * SlotOf(rank_plan, buffer.slot_class(), moment) + t.offset();
+  const uint64_t begin = buffer.offsets(SlotOf(rank_plan, buffer.slot_class(), moment)) + t.offset();
   return {begin, begin + static_cast<uint64_t>(TypeOf(t).bytes())};
 }
 

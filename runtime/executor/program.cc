@@ -19,10 +19,10 @@ absl::StatusOr<PreparedProgram> PreparedProgram::Prepare(const plan::RankPlan& r
     prepared.addresses_.push_back(tensor < 0 ? nullptr : arena + RegionOf(rank_plan, tensor, {StepKind::kEval}).begin);
     if (tensor < 0) return;
     const plan::Buffer& buffer = rank_plan.buffers(rank_plan.tensors(tensor).buffer());
-    if (buffer.slots() == 1) return;
-    const uint64_t stride = (buffer.bytes() + 63) / 64 * 64;
+    if (buffer.offsets_size() == 1) return;
     const int slot = prepared.SlotIndex(buffer.slot_class(), written);
-    prepared.moving_.push_back({operand, slot, static_cast<std::byte*>(prepared.addresses_.back()), stride});
+    prepared.moving_.push_back(
+        {operand, slot, arena + rank_plan.tensors(tensor).offset(), buffer.offsets().data()});
   };
   for (const plan::Instruction& instruction : program.instructions()) {
     absl::StatusOr<std::unique_ptr<Kernel>> kernel =
@@ -64,7 +64,7 @@ void* const* PreparedProgram::Addresses(const plan::RankPlan& rank_plan, const M
   written.version_slot = written_version_slot;
   for (Slot& slot : slots_) slot.now = SlotOf(rank_plan, slot.slot_class, slot.written ? written : moment);
   for (const Moving& moving : moving_)
-    addresses_[moving.operand] = moving.first + moving.stride * slots_[moving.slot].now;
+    addresses_[moving.operand] = moving.in_slot + moving.offsets[slots_[moving.slot].now];
   return addresses_.data();
 }
 

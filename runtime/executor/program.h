@@ -40,8 +40,8 @@ class PreparedProgram {
   struct Moving {
     int operand;
     int slot;  // index into slots_
-    std::byte* first;
-    uint64_t stride;
+    std::byte* in_slot;       // with the slot's offset its address
+    const uint64_t* offsets;  // the plan's, by slot
   };
   struct Slot {
     int slot_class;

@@ -11,7 +11,7 @@
 
 namespace pipec {
 
-inline constexpr int kPlanFormat = 1;
+inline constexpr int kPlanFormat = 2;
 
 // An input or output of the model.
 struct ManifestPort {

@@ -12,6 +12,7 @@
 #include "runtime/base/dtype.h"
 #include "runtime/base/status.h"
 #include "runtime/plan/load.h"
+#include "runtime/plan/manifest.h"
 #include "runtime/plan/verify_actions.h"
 #include "runtime/plan/verify_versions.h"
 
@@ -43,7 +44,8 @@ int64_t CheckedBytes(int32_t dtype, const google::protobuf::RepeatedField<int64_
 
 absl::Status CheckCounts(const RankPlan& p) {
   auto bad = [](absl::string_view what) { return absl::InvalidArgumentError(std::string(what)); };
-  if (p.format() != 1) return bad(absl::StrCat("format ", p.format(), ", this version reads format 1"));
+  if (p.format() != kPlanFormat)
+    return bad(absl::StrCat("format ", p.format(), ", this version reads format ", kPlanFormat));
   if (p.ranks() < 1 || p.ranks() > kMaxCount || p.rank() >= p.ranks())
     return bad("rank or ranks out of range");
   if (p.virtual_stages() < 1 || p.virtual_stages() > kMaxCount) return bad("virtual_stages out of range");
@@ -91,15 +93,12 @@ absl::Status CheckMemory(const RankPlan& p) {
       return Bad("buffer", i, buffer.name(), "slot class out of range");
     }
     const uint32_t slots = buffer.slot_class() < 0 ? 1 : p.slot_classes(buffer.slot_class()).slots();
-    if (buffer.slots() != slots) return Bad("buffer", i, buffer.name(), "slots differ from its class's");
-    if (buffer.offset() % 64 != 0) return Bad("buffer", i, buffer.name(), "offset is not a multiple of 64");
-    // Below 2^50 and 2^32, so the product stays below 2^128.
-    if (buffer.bytes() > kMaxArena || buffer.offset() > kMaxArena) {
-      return Bad("buffer", i, buffer.name(), "lies outside the arena");
-    }
-    const unsigned __int128 stride = (buffer.bytes() + 63) / 64 * 64;
-    if (buffer.offset() + stride * (slots - 1) + buffer.bytes() > p.arena_bytes()) {
-      return Bad("buffer", i, buffer.name(), "lies outside the arena");
+    if (static_cast<uint32_t>(buffer.offsets_size()) != slots)
+      return Bad("buffer", i, buffer.name(), "slots differ from its class's");
+    for (const uint64_t offset : buffer.offsets()) {
+      if (offset % 64 != 0) return Bad("buffer", i, buffer.name(), "offset is not a multiple of 64");
+      if (buffer.bytes() > p.arena_bytes() || offset > p.arena_bytes() - buffer.bytes())
+        return Bad("buffer", i, buffer.name(), "lies outside the arena");
     }
   }
   for (int i = 0; i < p.tensors_size(); ++i) {
@@ -220,7 +219,7 @@ absl::Status CheckMessages(const RankPlan& p) {
 
 bool IsWholeSlot(const RankPlan& p, uint32_t tensor) {
   return tensor < static_cast<uint32_t>(p.tensors_size()) &&
-         p.buffers(p.tensors(tensor).buffer()).slots() == 1;
+         p.buffers(p.tensors(tensor).buffer()).offsets_size() == 1;
 }
 
 uint64_t BytesOf(const RankPlan& p, uint32_t tensor) {

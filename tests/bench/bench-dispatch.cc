@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/device/null/null_device.h"
 #include "runtime/executor/executor.h"
+#include "runtime/plan/manifest.h"
 #include "runtime/plan/verify.h"
 #include "runtime/transport/local/local_transport.h"
 
@@ -23,7 +24,7 @@ constexpr int kRounds = 31;
 // One stage whose F adds two tensors again and again, in slots as a pipeline has them.
 plan::RankPlan SyntheticPlan() {
   plan::RankPlan p;
-  p.set_format(1);
+  p.set_format(kPlanFormat);
   p.set_ranks(1);
   p.set_virtual_stages(1);
   p.set_microbatches(kMicrobatches);
@@ -40,9 +41,7 @@ plan::RankPlan SyntheticPlan() {
     plan::Buffer* buffer = p.add_buffers();
     buffer->set_kind(plan::ACTIVATION);
     buffer->set_bytes(64);
-    buffer->set_offset(end);
-    buffer->set_slots(kSlots);
-    end += 64 * kSlots;
+    for (int slot = 0; slot < kSlots; ++slot, end += 64) buffer->add_offsets(end);
     plan::Tensor* tensor = p.add_tensors();
     tensor->set_dtype(1);
     tensor->add_shape(16);

@@ -291,7 +291,7 @@ class B32(Case):
                 if line.startswith("memory rank "):
                     rank = int(line.split()[2].rstrip(":"))
                 elif " parameter w" in line:
-                    found.setdefault(rank, set()).add(int(line.rsplit(" x ", 1)[1]) if " x " in line else 1)
+                    found.setdefault(rank, set()).add(len(line.split(" bytes at ")[1].split(", ")))
             self.assertEqual(found, {rank: {held(rank)} for rank in range(4)}, schedule)
 
 

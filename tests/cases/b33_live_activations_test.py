@@ -64,18 +64,18 @@ class B33(Case):
                              f"--microbatches={microbatches}", "--dry-run", "--json")
         return json.loads(done.stdout)["peak_bytes"]
 
-    def slots(self, schedule, microbatches):
-        """(by rank: kind and slots of every buffer of a microbatch's data, by rank: the compute actions in their order)."""
+    def planned(self, schedule, microbatches):
+        """(by rank: the bound of its arena and the bytes of activations when most is live, those of a microbatch of a stage; by
+        rank: the compute actions in their order)."""
         written = self.folder / "order.csv"
         done = self.run_tool("pipec", self.model, f"--stages={STAGES}", f"--schedule={schedule}", self.cut(schedule),
                              f"--microbatches={microbatches}", "--dry-run", "--print=planned", f"--emit-schedule={written}")
         ranks = []
         for line in done.stdout.splitlines():
-            if re.match(r"memory rank \d+:", line):
-                ranks.append([])
-            if match := re.match(r" +\[.*\) (activation|message|input) (\S+): (\d+) bytes(?: x (\d+))?$", line):
-                if int(match[3]) >= WIDTH * ROWS * 4:
-                    ranks[-1].append((match[1], match[2], int(match[4] or 1)))
+            if match := re.match(r"memory rank \d+: \d+ bytes, lower bound (\d+)(?:.*, activation (\d+))?", line):
+                ranks.append([int(match[1]), int(match[2] or 0), 0])
+            if match := re.match(r" +activation (\S+): (\d+) bytes at ", line):
+                ranks[-1][2] += int(match[2])
         lines = [re.sub(r"[();]|OVERLAP_F_B", lambda m: "," if m[0] == ";" else "", line).split(",")
                  for line in written.read_text().splitlines()]
         return ranks, lines
@@ -89,36 +89,33 @@ class B33(Case):
                     # These keep every microbatch: the instrument can tell the difference.
                     self.assertGreater(many, 2.5 * few)
                 else:
-                    self.assertLess(abs(many / few - 1), 0.02)
+                    self.assertLess(abs(many / few - 1), 0.05)
 
-    def test_slots_are_what_is_in_flight(self):
+    def test_memory_is_for_what_is_in_flight(self):
         for schedule, row in listed_schedules().items():
             V = row["default_virtual_stages"]
-            messages = []
+            bounds = []
             for microbatches in (16, 32):
                 with self.subTest(schedule=schedule, microbatches=microbatches):
-                    buffers, lines = self.slots(schedule, microbatches)
+                    ranks, lines = self.planned(schedule, microbatches)
                     kept = KEPT[row["activations"]]
-                    for rank, (of_rank, line) in enumerate(zip(buffers, lines)):
+                    self.assertEqual(len(ranks), STAGES)
+                    for rank, ((_, activations, one), line) in enumerate(zip(ranks, lines)):
                         self.assertLessEqual(most_kept(line), kept(STAGES, V, microbatches, rank), f"rank {rank}")
-                        # A buffer has as many slots as the rank keeps microbatches, and one more for each of its stages: what comes
-                        # or goes as a message is there a little longer.
-                        slots = [n for kind, _, n in of_rank if kind == "activation"]
-                        self.assertTrue(slots)
-                        self.assertLessEqual(max(slots), most_kept(line) + V, f"rank {rank}: {of_rank}")
-                    messages.append([max([n for kind, _, n in of_rank if kind == "message"], default=0) for of_rank in buffers])
+                        # One more for each of its stages: what goes as a message is there a little longer.
+                        self.assertGreater(one, WIDTH * ROWS * 4)
+                        self.assertLessEqual(activations, (most_kept(line) + V) * one / V, f"rank {rank}")
+                    bounds.append([bound for bound, _, _ in ranks])
             if row["activations"] != "M":
                 with self.subTest(schedule=schedule):
-                    self.assertGreater(max(messages[0]), 0)
-                    self.assertEqual(messages[0], messages[1], "receive buffers grow with the number of microbatches")
+                    # One value more may be on its way.
+                    for few, many in zip(*bounds):
+                        self.assertLess(abs(many - few), 1.1 * WIDTH * ROWS * 4, "memory grows with the number of microbatches")
 
     def test_one_f_one_b_keeps_what_the_field_says(self):
         for microbatches in (8, 64):
-            buffers, _ = self.slots("1f1b", microbatches)
-            for rank, of_rank in enumerate(buffers):
-                for kind, name, slots in of_rank:
-                    # What arrived and waits for its F is no activation yet: one more.
-                    self.assertLessEqual(slots, STAGES - rank + (kind != "activation"), f"rank {rank}: {name}")
+            for rank, (_, activations, one) in enumerate(self.planned("1f1b", microbatches)[0]):
+                self.assertLessEqual(activations, (STAGES - rank) * one, f"rank {rank}")
 
     def test_runs_keep_no_more_than_their_row_says(self):
         model, data = self.small_model()

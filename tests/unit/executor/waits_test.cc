@@ -45,7 +45,7 @@ TEST(Waits, BuffersThatShareBytesAreSeen) {
     if (p.buffers(i).name() == "h") h = i;
     if (p.buffers(i).name() == "dW0") gradient = i;
   }
-  p.mutable_buffers(gradient)->set_offset(p.buffers(h).offset());
+  p.mutable_buffers(gradient)->set_offsets(0, p.buffers(h).offsets(0));
   EXPECT_THAT(Waits(p), ::testing::Contains("0B0<0SEND_F0"));
 }
 

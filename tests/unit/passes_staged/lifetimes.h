@@ -95,7 +95,7 @@ class Lifetimes {
       const SlotClass& slots = memory_.slot_classes[buffer.slot_class];
       slot = (training_ ? slots.train : slots.eval)[microbatch];
     }
-    return buffer.offset + slot * buffer.stride() + memory_.locations.at(value).offset;
+    return buffer.offsets[slot] + memory_.locations.at(value).offset;
   }
 
   void WriteAt(const Value* value, int microbatch, int64_t time) {

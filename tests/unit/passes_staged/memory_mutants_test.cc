@@ -24,14 +24,15 @@ bool Verified(const Module& module, int rank) {
 std::string Mutate(RankMemory& memory, std::mt19937& random) {
   const auto any = [&](size_t n) { return static_cast<int>(random() % n); };
   Buffer& buffer = memory.buffers[any(memory.buffers.size())];
-  const int64_t extent = buffer.slots * buffer.stride();
+  int64_t& offset = buffer.offsets[any(buffer.offsets.size())];
+  const int64_t last = memory.arena_bytes - buffer.aligned_bytes();
   switch (any(4)) {
     case 0:  // anywhere
-      buffer.offset = 64 * any((memory.arena_bytes - extent) / 64 + 1);
+      offset = 64 * any(last / 64 + 1);
       return "moved " + buffer.name;
     case 1: {  // on top of another
       const Buffer& other = memory.buffers[any(memory.buffers.size())];
-      buffer.offset = std::min(other.offset, memory.arena_bytes - extent);
+      offset = std::min(other.offsets[any(other.offsets.size())], last);
       return "put " + buffer.name + " on " + other.name;
     }
     case 2: {  // a slot too early

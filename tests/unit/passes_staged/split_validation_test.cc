@@ -96,8 +96,8 @@ TEST(VerifyLate, AnUpdateInPlace) {
     for (RankMemory& memory : module->memory) {
       for (Buffer& buffer : memory.buffers) {
         if (buffer.kind != (state ? BufferKind::kOptimizerState : BufferKind::kParameter)) continue;
-        ASSERT_EQ(buffer.slots, 2) << buffer.name;
-        buffer.slots = 1;
+        ASSERT_EQ(buffer.slots(), 2) << buffer.name;
+        buffer.offsets.pop_back();
         buffer.slot_class = -1;
       }
     }
@@ -120,10 +120,10 @@ TEST(VerifyLate, WhatAnUpdateReadsIsOverwritten) {
       const auto place = memory.locations.find(value);
       if (place == memory.locations.end()) return;
       Buffer& buffer = memory.buffers[place->second.buffer];
-      const int64_t offset = buffer.offset;
-      buffer.offset = work->offset;
+      const int64_t offset = buffer.offsets[0];
+      buffer.offsets[0] = work->offsets[0];
       EXPECT_FALSE(Verify(*module).ok()) << buffer.name;
-      buffer.offset = offset;
+      buffer.offsets[0] = offset;
       ++tried;
     };
     for (const Node* scale : module->training.gradient_scales) {

@@ -47,7 +47,7 @@ TEST(Manifest, RefusesWhatIsNoManifest) {
     const char *from, *to, *message;
   };
   const Case cases[] = {
-      {"\"format\": 1", "\"format\": 2", "'format'"},
+      {"\"format\": 2", "\"format\": 1", "'format'"},
       {"\"ranks\": 2,", "", "lacks 'ranks'"},
       {"\"ranks\": 2", "\"ranks\": 0", "'ranks'"},
       {"\"ranks\": 2", "\"ranks\": 1e30", "'ranks'"},

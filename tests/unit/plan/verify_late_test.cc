@@ -25,9 +25,11 @@ RankPlan Late(int rank) {
   for (plan::Buffer& buffer : *p.mutable_buffers()) {
     if (buffer.kind() != plan::PARAMETER) continue;
     buffer.set_slot_class(1);
-    buffer.set_slots(2);
-    buffer.set_offset(p.arena_bytes());
-    p.set_arena_bytes(p.arena_bytes() + 2 * ((buffer.bytes() + 63) / 64 * 64));
+    buffer.clear_offsets();
+    for (int slot = 0; slot < 2; ++slot) {
+      buffer.add_offsets(p.arena_bytes());
+      p.set_arena_bytes(p.arena_bytes() + (buffer.bytes() + 63) / 64 * 64);
+    }
   }
   return p;
 }
@@ -73,7 +75,8 @@ TEST(VerifyLate, RefusesEveryBrokenPromise) {
       {"an update in one place", 0,
        [](RankPlan& p) {
          for (plan::Buffer& buffer : *p.mutable_buffers()) {
-           if (buffer.kind() == plan::PARAMETER) buffer.set_slot_class(-1), buffer.set_slots(1);
+           if (buffer.kind() == plan::PARAMETER)
+             buffer.set_slot_class(-1), buffer.mutable_offsets()->RemoveLast();
          }
        },
        "may have to read again"},

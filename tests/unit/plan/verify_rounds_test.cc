@@ -28,9 +28,11 @@ RankPlan Rounds() {
   for (plan::Buffer& buffer : *p.mutable_buffers()) {
     if (buffer.kind() != plan::PARAMETER) continue;
     buffer.set_slot_class(1);
-    buffer.set_slots(2);
-    buffer.set_offset(p.arena_bytes());
-    p.set_arena_bytes(p.arena_bytes() + 2 * ((buffer.bytes() + 63) / 64 * 64));
+    buffer.clear_offsets();
+    for (int slot = 0; slot < 2; ++slot) {
+      buffer.add_offsets(p.arena_bytes());
+      p.set_arena_bytes(p.arena_bytes() + (buffer.bytes() + 63) / 64 * 64);
+    }
   }
   std::vector<plan::Action> once, others;
   for (const plan::Action& action : p.train()) (action.microbatch() < 0 ? once : others).push_back(action);

@@ -47,25 +47,33 @@ struct Edit {
 };
 
 // Every promise of FORMAT.md, broken once.
+plan::Buffer* WithSlots(RankPlan& p) {
+  for (plan::Buffer& buffer : *p.mutable_buffers()) {
+    if (buffer.offsets_size() > 1) return &buffer;
+  }
+  return nullptr;
+}
+
 TEST(VerifyRankPlan, RefusesEveryBrokenPromise) {
   const Edit edits[] = {
-      {"format", [](RankPlan& p) { p.set_format(2); }, "format 2"},
+      {"format", [](RankPlan& p) { p.set_format(1); }, "format 1"},
       {"rank", [](RankPlan& p) { p.set_rank(2); }, "out of range"},
       {"no microbatch", [](RankPlan& p) { p.set_microbatches(0); }, "microbatches"},
       {"many microbatches", [](RankPlan& p) { p.set_microbatches(5); }, "one entry per microbatch"},
       {"stage of no rank", [](RankPlan& p) { p.set_rank_of_stage(0, 7); }, "rank that does not exist"},
       {"few stages", [](RankPlan& p) { p.mutable_rank_of_stage()->RemoveLast(); }, "one entry per stage"},
       {"arena too small", [](RankPlan& p) { p.set_arena_bytes(p.arena_bytes() - 64); }, "outside the arena"},
-      {"offset wraps", [](RankPlan& p) { p.mutable_buffers(0)->set_offset(kHuge); }, "outside the arena"},
+      {"offset wraps", [](RankPlan& p) { p.mutable_buffers(0)->set_offsets(0, kHuge); }, "outside the arena"},
       {"bytes wrap", [](RankPlan& p) { p.mutable_buffers(0)->set_bytes(kHuge + 63); }, "outside the arena"},
-      {"misaligned buffer", [](RankPlan& p) { p.mutable_buffers(0)->set_offset(32); }, "multiple of 64"},
-      {"more slots", [](RankPlan& p) { p.mutable_buffers(0)->set_slots(3); }, "slots differ"},
-      {"slots beyond memory",
-       [](RankPlan& p) {
-         p.mutable_slot_classes(0)->set_slots(1u << 31);
-         for (auto& b : *p.mutable_buffers()) b.set_slots(b.slot_class() < 0 ? 1 : 1u << 31);
-       },
+      {"misaligned buffer", [](RankPlan& p) { p.mutable_buffers(0)->set_offsets(0, 32); }, "multiple of 64"},
+      {"more slots", [](RankPlan& p) { p.mutable_buffers(0)->add_offsets(0); }, "slots differ"},
+      {"no slot", [](RankPlan& p) { p.mutable_buffers(0)->clear_offsets(); }, "slots differ"},
+      {"more slots than places", [](RankPlan& p) { p.mutable_slot_classes(0)->set_slots(1u << 31); },
+       "slots differ"},
+      {"a second slot outside", [](RankPlan& p) { WithSlots(p)->set_offsets(1, p.arena_bytes()); },
        "outside the arena"},
+      {"a second slot wraps", [](RankPlan& p) { WithSlots(p)->set_offsets(1, kHuge); }, "outside the arena"},
+      {"a misaligned second slot", [](RankPlan& p) { WithSlots(p)->set_offsets(1, 32); }, "multiple of 64"},
       {"slot class", [](RankPlan& p) { p.mutable_buffers(0)->set_slot_class(1); }, "slot class out of range"},
       {"slot entry", [](RankPlan& p) { p.mutable_slot_classes(0)->set_train(1, 2); }, "a slot it has not"},
       {"dtype", [](RankPlan& p) { p.mutable_tensors(0)->set_dtype(8); }, "no valid type"},

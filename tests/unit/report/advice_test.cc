@@ -39,7 +39,7 @@ class TwoProducts : public testing::Test {
       std::vector<Buffer>& buffers = module_.memory[rank].buffers;
       buffers.push_back({rank ? "w1" : "w0", BufferKind::kParameter, rank ? 64 : 128});
       buffers.push_back({"shared", BufferKind::kConstant, 64});
-      buffers.push_back({rank ? "r1" : "r0", BufferKind::kActivation, 64, 0, 2});
+      buffers.push_back({rank ? "r1" : "r0", BufferKind::kActivation, 64, -1, {0, 64}});
       module_.memory[rank].arena_bytes = rank ? 64 + 64 + 128 : 128 + 64 + 128;
     }
   }
@@ -130,7 +130,7 @@ TEST(Advice, MoreMicrobatchesWithinTheMemory) {
   module.memory.resize(2);
   for (RankMemory& memory : module.memory) {
     memory.buffers.push_back({"w", BufferKind::kParameter, 50});
-    memory.buffers.push_back({"r", BufferKind::kActivation, 25, 64, 2});
+    memory.buffers.push_back({"r", BufferKind::kActivation, 25, -1, {64, 128}});
     memory.arena_bytes = 100;
   }
   DeviceProfile device = OneFlopASecond();

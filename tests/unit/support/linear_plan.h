@@ -31,7 +31,7 @@ inline constexpr char kParametersFile[] = "parameters.bin";
 class LinearPlanBuilder {
  public:
   LinearPlanBuilder(const LinearShape& shape, int rank) : shape_(shape) {
-    plan_.set_format(1);
+    plan_.set_format(kPlanFormat);
     plan_.set_rank(rank);
     plan_.set_ranks(shape.ranks);
     plan_.set_virtual_stages(2 / shape.ranks);
@@ -120,10 +120,11 @@ class LinearPlanBuilder {
     buffer->set_name(name);
     buffer->set_kind(kind);
     buffer->set_bytes(NumElements(shape) * SizeOf(dtype));
-    buffer->set_offset(end_);
-    buffer->set_slots(slot_class < 0 ? 1 : 2);
     buffer->set_slot_class(slot_class);
-    end_ += (buffer->bytes() + 63) / 64 * 64 * buffer->slots();
+    for (int slot = 0; slot < (slot_class < 0 ? 1 : 2); ++slot) {
+      buffer->add_offsets(end_);
+      end_ += (buffer->bytes() + 63) / 64 * 64;
+    }
     plan::Tensor* tensor = plan_.add_tensors();
     tensor->set_name(name);
     tensor->set_dtype(static_cast<int>(dtype));
