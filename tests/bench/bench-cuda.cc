@@ -1,23 +1,27 @@
 // The figures of a GPU: tokens a second of one rank, what share of the GPU's dense peak that is, how several ranks that share
 // the GPU compare with one of the same accumulation, whether memory is what the plan says and, with --torch, the ratio to
-// PyTorch's compiled step on the same GPU. Runs are taken A B A B.
+// PyTorch's compiled step on the same GPU. Runs are taken A B A B. With --nsys, what share of the steps' time the GPU stands still
+// between kernels (in a run that nsys watches, so rather more than else).
 //
 //   bench-cuda [--model="gpt --preset=gpt-124m"] [--tokens=1024] [--batch=64] [--microbatches=8] [--precision=bf16] [--ranks=4]
-//              [--steps=10] [--pairs=15] [--torch=PYTHON:SCRIPT]
+//              [--steps=10] [--pairs=15] [--torch=PYTHON:SCRIPT] [--nsys=PROGRAM]
 //
-// The last lines: tokens_per_second, share_of_dense_peak, peak_memory_over_plan, ranks_on_one_gpu (with _low and _high) and
-// over_pytorch (likewise).
+// The last lines: tokens_per_second, share_of_dense_peak, peak_memory_over_plan, launch_gaps, ranks_on_one_gpu (with _low and
+// _high) and over_pytorch (likewise).
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tests/bench/figures.h"
+#include "tests/bench/gpu_trace.h"
 #include "tests/bench/run_program.h"
 
 namespace pipec::bench {
@@ -61,6 +65,16 @@ Measured Train(const Plan& plan, const Flags& flags) {
   return {run["samples_per_second"].get<double>() * std::stod(flags.at("tokens")), largest};
 }
 
+std::optional<double> LaunchGaps(const ScratchFolder& folder, const Plan& plan, const Flags& flags) {
+  const std::string piperun = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "piperun",
+                    trace = folder / "gpu.nsys-rep";
+  MustRun({flags.at("nsys"), "profile", "--trace=cuda", "--cuda-graph-trace=node", "--sample=none",
+           "--cpuctxsw=none", "--force-overwrite=true", "--output=" + trace, piperun, plan.path,
+           "--device=cuda", "--data=synthetic", "--steps=" + flags.at("steps")});
+  return IdleShare(
+      MustRun({flags.at("nsys"), "stats", "--report", "cuda_gpu_trace", "--format", "csv", trace}).out);
+}
+
 void Run(const Flags& flags) {
   const ScratchFolder folder;
   std::vector<std::string> make = {"make-model"};
@@ -92,6 +106,10 @@ void Run(const Flags& flags) {
   std::printf("share_of_dense_peak %.4f %%\n",
               100 * one.flop / step_seconds / DensePeak(flags.at("precision")));
   std::printf("peak_memory_over_plan %.6f ratio\n", alone.arena_bytes / one.peak_bytes);
+  if (!flags.at("nsys").empty()) {
+    if (const std::optional<double> gaps = LaunchGaps(folder, one, flags))
+      std::printf("launch_gaps %.4f %%\n", 100 * *gaps);
+  }
   PrintRatios("ranks_on_one_gpu", shared);
   if (torch != nullptr) PrintRatios("over_pytorch", against);
 }
@@ -108,7 +126,8 @@ int main(int argc, char** argv) {
                                {"ranks", "4"},
                                {"steps", "10"},
                                {"pairs", "15"},
-                               {"torch", ""}};
+                               {"torch", ""},
+                               {"nsys", ""}};
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const size_t equal = word.find('=');

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# What a GPU says: kernels, whole plans, ranks that share it, compute-sanitizer, benches; the last lines are a table. Takes what
-# bundle.sh made, and needs of the machine bash, tar, a driver and the CUDA toolkit's libraries; compute-sanitizer and PyTorch are
-# used where they are.
+# What a GPU says: kernels, ONNX's suites, whole plans, ranks that share it, compute-sanitizer, benches; the last lines are a
+# table. Takes what bundle.sh made, and needs of the machine bash, tar, xz, a driver and the CUDA toolkit's libraries;
+# compute-sanitizer, nsys and PyTorch are used where they are.
 #
-#   bash tests/cuda/run.sh BUNDLE.tar.gz            at most 8 minutes
-#   bash tests/cuda/run.sh BUNDLE.tar.gz --small    little of each: the dry run over the emulation
+#   bash tests/cuda/run.sh BUNDLE.tar.xz            at most 8 minutes
+#   bash tests/cuda/run.sh BUNDLE.tar.xz --small    little of each: the dry run over the emulation
 #
 # Exit 1 if a check fails. Figures are printed, not judged.
 set -uo pipefail
@@ -15,7 +15,7 @@ limit=480
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bundle"
-tar -C "$work/bundle" -xzf "$1" || exit 1
+tar -C "$work/bundle" -xf "$1" || exit 1
 bin=$work/bundle/bin
 toolkit=${CUDA_HOME:-/usr/local/cuda}
 export PIPEC_BIN=$bin
@@ -66,6 +66,13 @@ kernels='All/CudaKernel.*:CudaProducts.*'
 step kernels 150 "$bin/cuda_test" --gtest_brief=1 --gtest_filter="$kernels"
 [ $small = 1 ] || step "device, whole plans" 60 "$bin/cuda_test" --gtest_brief=1 --gtest_filter='All/CudaNets.*:CudaRuns.*:CudaDevice.*-*.SaysThatThereIsNoGpu:*.AnErrorAtAnyCall*:*.InferenceGives*'  # they need no GPU, errors, two GPUs
 
+suites='node simple pytorch-converted pytorch-operator'
+[ $small = 0 ] || suites=pytorch-operator
+for suite in $suites; do
+  step "conformance, $suite" 90 "$bin/onnx-conformance" --device=cuda --suite="$work/bundle/suites/$suite" \
+    --gaps="$work/bundle/suite_gaps.txt,$work/bundle/cuda_gaps.txt"
+done
+
 # Four ranks on one GPU against one: steps as graphs, and piece by piece.
 model='mlp --layers=8 --hidden=64 --inputs=32 --classes=10 --batch=8' steps=20
 [ $small = 0 ] || model='mlp --layers=8 --hidden=8 --inputs=6 --classes=4 --batch=2' steps=3
@@ -93,12 +100,13 @@ fi
 
 torch=
 python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null && torch=$(command -v python3):$work/bundle/pytorch_gpt.py
-if [ $small = 1 ]; then
-  bench=("--model=$model" --tokens=1 --batch=8 --microbatches=4 --precision=fp32 --ranks=2 --steps=2 --pairs=1)
+nsys=$(command -v nsys)
+if [ $small = 1 ] || [ -f "$work/bundle/emulated" ]; then
+  bench=("--model=mlp --layers=8 --hidden=8 --inputs=6 --classes=4 --batch=2" --tokens=1 --batch=8 --microbatches=4 --precision=fp32 --ranks=2 --steps=2 --pairs=1)
 else
   bench=("--torch=$torch" --pairs=5)
 fi
-step benches 300 "$bin/bench-cuda" "${bench[@]}"
+step benches 300 "$bin/bench-cuda" "${bench[@]}" --nsys="$nsys"
 grep -E '^[a-z_0-9]+ [-0-9.e+]+ [^ ]+$' "$work/out" | sed 's/^/    /'
 
 echo
