@@ -12,6 +12,7 @@ absl::StatusOr<bool> EliminateIdentity(Module& module, const PassContext& contex
 absl::StatusOr<bool> FoldConstants(Module& module, const PassContext& context);
 absl::StatusOr<bool> EliminateDead(Module& module, const PassContext& context);
 absl::StatusOr<bool> FuseTransposeMatmul(Module& module, const PassContext& context);
+absl::StatusOr<bool> FuseMatmulBias(Module& module, const PassContext& context);
 absl::StatusOr<bool> SplitParameterOps(Module& module, const PassContext& context);
 absl::StatusOr<bool> AddLora(Module& module, const PassContext& context);
 absl::StatusOr<bool> CopyOutputs(Module& module, const PassContext& context);

@@ -24,6 +24,8 @@ constexpr PassInfo kPasses[] = {
      "after folding left shape arithmetic without users; before fusion, which asks for single users"},
     {"fuse-transpose-matmul", FuseTransposeMatmul, kModel, kModel, false,
      "before the cut, as every change of arithmetic, and before gradients, which then need no transposes either"},
+    {"fuse-matmul-bias", FuseMatmulBias, kModel, kModel, false,
+     "before the cut, as every change of arithmetic; after fuse-transpose-matmul, whose products have biases too"},
     {"split-parameter-ops", SplitParameterOps, kModel, kModel, false,
      "after fusion took most of them away; before gradients, which count the uses of a parameter"},
     {"add-lora", AddLora, kModel, kModel, true,

@@ -2,7 +2,8 @@
 //   before:  dw16 = FusedMatMul(x, dy); dw = Cast(dw16); acc' = Accumulate(acc, dw)       x, dy, dw16: bfloat16
 //   after:   dw = FusedMatMul<to = float32>(x, dy); acc' = Accumulate(acc, dw)
 // Products of 16-bit floats are summed in float32 anyhow: not rounded in between, what a microbatch adds to the
-// float32 accumulators has their precision. ReduceSum, of biases, gets a float32 operand.
+// float32 accumulators has their precision. What was float32 and is rounded (MatMulWeightGrad's) stays as it was.
+// ReduceSum, of biases, gets a float32 operand.
 //
 // Level model, for --precision other than fp32. After build-gradients, whose nodes it changes.
 #include "absl/strings/str_cat.h"
@@ -41,6 +42,14 @@ bool Widen(Graph& graph, Value* value) {
   return true;
 }
 
+// The cast of a float32 gradient to `value`, which nothing else reads; null if there is none.
+Node* RoundingOf(const Value* value) {
+  Node* node = value->producer();
+  const bool rounds = node && node->kind != Kind::kF && node->Is("Cast") && value->uses().size() == 1 &&
+                      node->input(0)->type.dtype == DType::kFloat32;
+  return rounds ? node : nullptr;
+}
+
 }  // namespace
 
 absl::StatusOr<bool> WidenSums(Module& module, const PassContext&) {
@@ -51,9 +60,17 @@ absl::StatusOr<bool> WidenSums(Module& module, const PassContext&) {
     Node* cast = node->input(1)->producer();
     if (!cast || !cast->Is("Cast") || cast->output(0)->uses().size() != 1) continue;
     Value* sum = cast->input(0);
-    if (!IsSmallFloat(sum->type.dtype) || !Widen(module.graph, sum)) continue;
-    node->SetInput(1, sum);
-    module.graph.Erase(cast);
+    if (!IsSmallFloat(sum->type.dtype)) continue;
+    if (Node* rounding = RoundingOf(sum)) {
+      node->SetInput(1, rounding->input(0));
+      module.graph.Erase(cast);
+      module.graph.Erase(rounding);
+    } else if (Widen(module.graph, sum)) {
+      node->SetInput(1, sum);
+      module.graph.Erase(cast);
+    } else {
+      continue;
+    }
     changed = true;
   }
   return changed;

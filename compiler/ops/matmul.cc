@@ -21,7 +21,13 @@ Shape Transposed(Shape shape, bool transpose) {
 
 NodeCost MatMulCost(const Node& node) {
   const Shape a = Transposed(node.input(0)->type.shape, node.attributes.Int("trans_a") != 0);
-  return {2.0 * Elements(node.output(0)) * a.back(), BytesOf(node)};
+  const double out = Elements(node.output(0));
+  return {2.0 * out * a.back() + (node.input(2) ? out : 0), BytesOf(node)};
+}
+
+NodeCost MatMulWeightGradCost(const Node& node) {
+  const double dy = Elements(node.input(0));
+  return {2.0 * dy * node.input(1)->type.shape[1] + dy, BytesOf(node)};
 }
 
 NodeCost GemmCost(const Node& node) {
@@ -45,7 +51,10 @@ int ProductAxis(const Value* operand, bool transpose, bool row, int out_lead, in
   return first ? -2 : out_rank - 1;
 }
 
-int MatMulBatchAxis(const Node& node) { return ProductBatchAxis(node, 0, 1); }
+int MatMulBatchAxis(const Node& node) {
+  const bool own_bias = node.input(2) && node.input(2)->batch_axis >= 0;  // another bias a sample
+  return own_bias ? -1 : ProductBatchAxis(node, 0, 1);
+}
 
 int GemmBatchAxis(const Node& node) {
   const Value *a = node.input(0), *b = node.input(1), *c = node.input(2), *y = node.output(0);
@@ -67,10 +76,8 @@ int GemmBatchAxis(const Node& node) {
   return axis;
 }
 
-// (A, B) -> (Y) with leading axes broadcast as in ONNX MatMul.
-InferredTypes InferFusedMatMul(const NodeSpec& spec) {
-  RETURN_IF_ERROR(CheckOperands(spec, 2, 2));
-  RETURN_IF_ERROR(CheckOutputs(spec, 1, 1));
+// The element type of what operands 0 and 1 are multiplied to.
+absl::StatusOr<DType> ResultOf(const NodeSpec& spec) {
   RETURN_IF_ERROR(CheckFloat(spec, 0));
   const DType dtype = TypeOf(spec, 0).dtype;
   if (TypeOf(spec, 1).dtype != dtype)
@@ -79,6 +86,14 @@ InferredTypes InferFusedMatMul(const NodeSpec& spec) {
   if (result != dtype && (result != DType::kFloat32 || !IsSmallFloat(dtype))) {
     return BadOperands(spec, absl::StrCat("the result of ", Name(dtype), " cannot be ", Name(result)));
   }
+  return result;
+}
+
+// (A, B, bias?) -> (Y) with leading axes broadcast as in ONNX MatMul.
+InferredTypes InferFusedMatMul(const NodeSpec& spec) {
+  RETURN_IF_ERROR(CheckOperands(spec, 2, 3));
+  RETURN_IF_ERROR(CheckOutputs(spec, 1, 1));
+  ASSIGN_OR_RETURN(const DType result, ResultOf(spec));
   Shape a = Transposed(TypeOf(spec, 0).shape, spec.attributes.Int("trans_a") != 0);
   Shape b = Transposed(TypeOf(spec, 1).shape, spec.attributes.Int("trans_b") != 0);
   if (a.empty() || b.empty()) return BadOperands(spec, "an operand is a scalar, wanted rank 1 or more");
@@ -102,13 +117,33 @@ InferredTypes InferFusedMatMul(const NodeSpec& spec) {
   }
   if (!vector_a) out.push_back(a[a.size() - 2]);
   if (!vector_b) out.push_back(b[b.size() - 1]);
+  if (Present(spec, 2)) {
+    if (vector_b) return BadOperands(spec, "a bias needs columns, and B is a vector");
+    if (const TensorType bias{result, {out.back()}}; TypeOf(spec, 2) != bias)
+      return BadOperands(spec, absl::StrCat("the bias must be ", ToString(bias)));
+  }
   return std::vector<TensorType>{{result, out}};
+}
+
+// (dY, X) -> (dW, dBias)
+InferredTypes InferMatMulWeightGrad(const NodeSpec& spec) {
+  RETURN_IF_ERROR(CheckOperands(spec, 2, 2));
+  RETURN_IF_ERROR(CheckOutputs(spec, 2, 2));
+  ASSIGN_OR_RETURN(const DType result, ResultOf(spec));
+  const Shape &dy = TypeOf(spec, 0).shape, &x = TypeOf(spec, 1).shape;
+  if (dy.size() != 2 || x.size() != 2 || dy[0] != x[0])
+    return BadOperands(spec, "dY and X must be matrices of as many rows");
+  const bool transposed = spec.attributes.Int("trans_b") != 0;
+  return std::vector<TensorType>{{result, transposed ? Shape{dy[1], x[1]} : Shape{x[1], dy[1]}},
+                                 {result, {dy[1]}}};
 }
 
 const OpInfo kRows[] = {
     {"MatMul", "", MatMulCost, MatMulBatchAxis},
     {"Gemm", "", GemmCost, GemmBatchAxis},
     {"FusedMatMul", kPipecDomain, MatMulCost, MatMulBatchAxis, Alias::kNone, 0, InferFusedMatMul},
+    {"MatMulWeightGrad", kPipecDomain, MatMulWeightGradCost, NoBatchAxis, Alias::kNone, 0,
+     InferMatMulWeightGrad},
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
-// Matrix products. With Y = A B: dA = dY B^T, dB = A^T dY, summed over broadcast batch axes (the ONNX op
-// MatMul, NumPy's rules for operands with one axis).
+// Matrix products. With Y = A B + bias: dA = dY B^T, dB = A^T dY, summed over broadcast batch axes (the ONNX op
+// MatMul, NumPy's rules for operands with one axis), dbias = dY summed over rows. Of a weight matrix and a bias
+// both gradients are one node, as the product reads dY anyhow.
 #include "passes/gradients/rules.h"
+#include "runtime/base/small_floats.h"
 
 namespace pipec {
 namespace {
@@ -21,7 +23,23 @@ Value* AsMatrix(GradientBuilder& b, Value* value) {
       value, {NumElements(absl::MakeSpan(value->type.shape).first(value->type.shape.size() - 1)), columns});
 }
 
-// Y = alpha * op(A) op(B), op transposing the last two axes of an operand that has them.
+// {dW, dBias} of matrices, in float32 where dY is of a 16-bit type, and then rounded.
+std::vector<Value*> WeightAndBiasGradient(GradientBuilder& b, Value* dy, Value* x, bool transposed) {
+  const DType dtype = dy->type.dtype;
+  Attributes attributes;
+  attributes.Set("trans_b", int64_t{transposed});
+  if (IsSmallFloat(dtype)) attributes.Set("to", static_cast<int64_t>(DType::kFloat32));
+  std::vector<Value*> both = b.EmitAll("MatMulWeightGrad", {dy, x}, std::move(attributes), kPipecDomain, 2);
+  if (!IsSmallFloat(dtype)) return both;
+  for (Value*& gradient : both) {
+    Attributes to;
+    to.Set("to", static_cast<int64_t>(dtype));
+    gradient = b.Emit("Cast", {gradient}, std::move(to));
+  }
+  return both;
+}
+
+// Y = alpha * op(A) op(B) + bias, op transposing the last two axes of an operand that has them.
 std::vector<Value*> ProductGradient(GradientBuilder& b, Value* dy, const std::vector<bool>& wanted, bool ta,
                                     bool tb, float alpha) {
   Value* x = b.input(0);
@@ -43,6 +61,7 @@ std::vector<Value*> ProductGradient(GradientBuilder& b, Value* dy, const std::ve
   if (!b.status().ok()) return {};
 
   std::vector<Value*> gradients(wanted.size());
+  const bool wants_bias = wanted.size() > 2 && wanted[2];
   if (wanted[0]) {
     Value* dx = ta ? Product(b, w, tb, dy, true, alpha) : Product(b, dy, false, w, !tb, alpha);
     if (dx) gradients[0] = b.Reshape(b.SumToShape(dx, x->type.shape), x_shape);
@@ -53,10 +72,16 @@ std::vector<Value*> ProductGradient(GradientBuilder& b, Value* dy, const std::ve
       x = AsMatrix(b, x);
       dy = AsMatrix(b, dy);
       if (!b.status().ok()) return {};
+      if (wants_bias && alpha == 1 && b.input(2)->type.shape == Shape{dy->type.shape[1]}) {
+        const std::vector<Value*> both = WeightAndBiasGradient(b, dy, x, tb);
+        gradients[1] = both[0], gradients[2] = both[1];
+        return gradients;
+      }
     }
     Value* dw = tb ? Product(b, dy, true, x, ta, alpha) : Product(b, x, !ta, dy, false, alpha);
     if (dw) gradients[1] = b.Reshape(b.SumToShape(dw, w->type.shape), w_shape);
   }
+  if (wants_bias) gradients[2] = b.SumToShape(dy, b.input(2)->type.shape);
   return gradients;
 }
 
@@ -75,11 +100,9 @@ std::vector<Value*> Gemm(GradientBuilder& b, absl::Span<Value* const> dy, const 
   const Attributes& a = b.forward()->attributes;
   std::vector<Value*> gradients =
       ProductGradient(b, dy[0], wanted, a.Int("transA"), a.Int("transB"), a.Float("alpha", 1));
-  if (b.status().ok() && wanted.size() > 2 && wanted[2]) {
-    gradients[2] = b.SumToShape(dy[0], b.input(2)->type.shape);
-    if (const float beta = a.Float("beta", 1); beta != 1) {
-      gradients[2] = b.Emit("Mul", {gradients[2], b.Scalar(dy[0]->type.dtype, beta)});
-    }
+  if (const float beta = a.Float("beta", 1);
+      b.status().ok() && gradients.size() > 2 && gradients[2] && beta != 1) {
+    gradients[2] = b.Emit("Mul", {gradients[2], b.Scalar(dy[0]->type.dtype, beta)});
   }
   return gradients;
 }

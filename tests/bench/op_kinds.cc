@@ -15,6 +15,7 @@ const KindOfOp kKinds[] = {
     {"Gemm", "product, attention"},
     {"MatMul", "product, attention"},
     {"FusedMatMul", "product, attention"},
+    {"MatMulWeightGrad", "product, attention"},
     {"Softmax", "product, attention"},
     {"SoftmaxGrad", "product, attention"},
     {"Where", "product, attention"},

@@ -122,9 +122,24 @@ MakeCase MatMul(const std::string& domain, const std::string& op) {
     y.push_back(m), y.push_back(n);
     AddInput(c, {dtype, a}, random);
     AddInput(c, {dtype, b}, random);
+    if (fused && Draw(random, 0, 1)) AddInput(c, {dtype, {n}}, random);
     c.spec.outputs.push_back({{dtype, y}});
     return c;
   };
+}
+
+KernelCase MatMulWeightGrad(Random& random) {
+  KernelCase c = Named("ai.pipec", "MatMulWeightGrad");
+  const DType dtype = AnyFloat(random);
+  const bool small = dtype == DType::kFloat16 || dtype == DType::kBFloat16, transposed = Draw(random, 0, 1);
+  const DType to = small ? DType::kFloat32 : dtype;
+  c.spec.attributes.Set("trans_b", int64_t{transposed});
+  if (small) c.spec.attributes.Set("to", static_cast<int64_t>(to));
+  const int64_t rows = Draw(random, 0, 40), n = Draw(random, 1, 70), k = Draw(random, 1, 9);
+  AddInput(c, {dtype, {rows, n}}, random);
+  AddInput(c, {dtype, {rows, k}}, random);
+  c.spec.outputs = {{{to, transposed ? Shape{n, k} : Shape{k, n}}}, {{to, {n}}}};
+  return c;
 }
 
 KernelCase Gemm(Random& random) {
@@ -164,6 +179,7 @@ const std::map<std::pair<std::string, std::string>, MakeCase>& OpCases() {
     (*map)[{"ai.pipec", "Adagrad"}] = Optimizer("Adagrad", 1);
     (*map)[{"", "MatMul"}] = MatMul("", "MatMul");
     (*map)[{"ai.pipec", "FusedMatMul"}] = MatMul("ai.pipec", "FusedMatMul");
+    (*map)[{"ai.pipec", "MatMulWeightGrad"}] = MatMulWeightGrad;
     (*map)[{"", "Gemm"}] = Gemm;
     AddRowCases(*map);
     AddChannelCases(*map);

@@ -1,8 +1,11 @@
-// Doubles of the calls of cuBLASLt that multiply matrices: column-major layouts, batches, transposition, C and D alike. They
-// refuse what NVIDIA's documents forbid: shapes and leading dimensions that do not fit, an algorithm of another problem,
-// addresses that are less aligned than it was chosen for, a workspace that is too small or not aligned to 256 bytes.
+// Doubles of the calls of cuBLASLt that multiply matrices: column-major layouts, batches, transposition, C and D alike, the
+// epilogues of a bias and of its gradient. They refuse what NVIDIA's documents forbid: shapes and leading dimensions that do
+// not fit, an algorithm of another problem, addresses that are less aligned than it was chosen for, a workspace that is too
+// small or not aligned to 256 bytes, an epilogue of float64 or without a vector. A vector has D's type; its length is that of
+// D's columns for a bias and for BGRADA, that of D's rows for BGRADB (cublasLt.h, cublasLtEpilogue_t).
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -27,6 +30,10 @@ struct Description {
   cublasComputeType_t compute;
   cudaDataType_t scale;
   int32_t transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N;
+  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  void* vector = nullptr;
+
+  bool has_vector() const { return epilogue != CUBLASLT_EPILOGUE_DEFAULT; }
 };
 struct Preference {
   uint64_t workspace = 0;
@@ -36,6 +43,7 @@ struct Preference {
 struct Algorithm {
   uint64_t problem;
   uint32_t alignment[4];
+  uintptr_t vector_alignment;
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
@@ -71,12 +79,27 @@ std::string Fault(const Description& description, const Layout& a, const Layout&
       description.scale != (doubles ? CUDA_R_64F : CUDA_R_32F) || ElementBytes(a.type) == 0) {
     return "no kernel computes with these types";
   }
+  if (description.has_vector()) {
+    if (doubles) return "there are no epilogues of float64";
+    if (d.batches > 1) return "the double knows no epilogues of batches";
+  }
   return "";
+}
+
+// What an address is aligned to, as far as anybody asks. None stands for a good one.
+uintptr_t AlignmentOf(const void* address) {
+  const auto bits = reinterpret_cast<uintptr_t>(address);
+  return bits == 0 ? 16 : std::min<uintptr_t>(bits & (~bits + 1), 16);
+}
+
+int64_t VectorLength(const Description& description, const Layout& d) {
+  return description.epilogue == CUBLASLT_EPILOGUE_BGRADB ? d.columns : d.rows;
 }
 
 uint64_t ProblemOf(const Description& description, const Layout& a, const Layout& b, const Layout& c,
                    const Layout& d) {
-  uint64_t hash = description.transpose_a * 3 + description.transpose_b;
+  uint64_t hash =
+      (uint64_t{description.epilogue} * 3 + description.transpose_a) * 3 + description.transpose_b;
   for (const Layout* layout : {&a, &b, &c, &d}) {
     for (int64_t part : {int64_t{layout->type}, layout->rows, layout->columns, layout->lead,
                          int64_t{layout->batches}, layout->step}) {
@@ -111,10 +134,28 @@ void Multiply(const Description& description, double alpha, double beta, const v
               GetElement(b.type, from_b, batch * b.step + (tb ? column + i * b.lead : i + column * b.lead));
         }
         double value = alpha * sum;
+        if (description.epilogue == CUBLASLT_EPILOGUE_BIAS)
+          value += GetElement(d.type, description.vector, row);
         if (beta != 0) value += beta * GetElement(c.type, from_c, batch * c.step + row + column * c.lead);
         PutElement(d.type, static_cast<std::byte*>(d_data), batch * d.step + row + column * d.lead, value);
       }
     }
+  }
+}
+
+// The bias gradient: op(A) or op(B) summed over what the product sums over.
+void SumOperand(const Description& description, const void* a, const Layout& la, const void* b,
+                const Layout& lb, const Layout& d) {
+  const bool of_a = description.epilogue == CUBLASLT_EPILOGUE_BGRADA;
+  if (!of_a && description.epilogue != CUBLASLT_EPILOGUE_BGRADB) return;
+  const Layout& from = of_a ? la : lb;
+  // Whether the sum goes over columns of what lies there.
+  const bool columns = of_a ? description.transpose_a == CUBLAS_OP_N : description.transpose_b != CUBLAS_OP_N;
+  for (int64_t i = 0; i < VectorLength(description, d); ++i) {
+    double sum = 0;
+    for (int64_t k = 0; k < (columns ? from.columns : from.rows); ++k)
+      sum += GetElement(from.type, of_a ? a : b, columns ? i + k * from.lead : k + i * from.lead);
+    PutElement(d.type, description.vector, i, sum);
   }
 }
 
@@ -188,6 +229,20 @@ extern "C" cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t ha
     if (attribute == CUBLASLT_MATMUL_DESC_TRANSB) {
       return SetBytes(&description.transpose_b, sizeof(int32_t), value, bytes, machine);
     }
+    if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE) {
+      uint32_t asked = 0;
+      const cudaError_t error = SetBytes(&asked, sizeof asked, value, bytes, machine);
+      if (error != cudaSuccess) return error;
+      if (asked != CUBLASLT_EPILOGUE_DEFAULT && asked != CUBLASLT_EPILOGUE_BIAS &&
+          asked != CUBLASLT_EPILOGUE_BGRADA && asked != CUBLASLT_EPILOGUE_BGRADB) {
+        return machine.Refuse(cudaErrorInvalidValue, "an epilogue that the double does not know");
+      }
+      description.epilogue = asked;
+      return cudaSuccess;
+    }
+    if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER) {
+      return SetBytes(&description.vector, sizeof description.vector, value, bytes, machine);
+    }
     return machine.Refuse(cudaErrorInvalidValue, "an attribute of a product that the double does not know");
   });
 }
@@ -258,7 +313,9 @@ extern "C" cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cubla
     *found = wanted > 0 ? 1 : 0;
     if (wanted <= 0) return cudaSuccess;
     const Preference& asked = As<Preference>(preference);
-    Algorithm algorithm{ProblemOf(As<Description>(description), la, lb, lc, ld), {}};
+    Algorithm algorithm{ProblemOf(As<Description>(description), la, lb, lc, ld),
+                        {},
+                        AlignmentOf(As<Description>(description).vector)};
     std::memcpy(algorithm.alignment, asked.alignment, sizeof asked.alignment);
     results[0] = {};
     std::memcpy(&results[0].algo, &algorithm, sizeof algorithm);
@@ -296,6 +353,11 @@ extern "C" cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t 
                       " is less aligned than the algorithm was chosen for");
       }
     }
+    if (description.has_vector()) {
+      if (description.vector == nullptr) return refuse("the epilogue has no vector");
+      if (AlignmentOf(description.vector) < algorithm.vector_alignment)
+        return refuse("the epilogue's vector is less aligned than the algorithm was chosen for");
+    }
     if (workspace_bytes > 0 && reinterpret_cast<uintptr_t>(workspace) % 256 != 0) {
       return refuse("the workspace is not aligned to 256 bytes");
     }
@@ -313,10 +375,18 @@ extern "C" cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t 
                       if (auto failure = CheckRange(operation, c, Extent(lc), Access::kRead)) return failure;
                     }
                     if (auto failure = CheckRange(operation, d, Extent(ld), Access::kWrite)) return failure;
+                    if (description.has_vector()) {
+                      const Access access =
+                          description.epilogue == CUBLASLT_EPILOGUE_BIAS ? Access::kRead : Access::kWrite;
+                      const size_t length = VectorLength(description, ld) * ElementBytes(ld.type);
+                      if (auto failure = CheckRange(operation, description.vector, length, access))
+                        return failure;
+                    }
                     if (workspace_bytes > 0) {
                       if (auto failure = CheckRange(operation, workspace, workspace_bytes, Access::kWrite))
                         return failure;
                     }
+                    SumOperand(description, a, la, b, lb, ld);
                     Multiply(description, alpha_value, beta_value, a, la, b, lb, c, lc, d, ld);
                     return std::nullopt;
                   });

@@ -1,4 +1,4 @@
-// FusedMatMul and the gradients of the activations.
+// Matrix products and the gradients of the activations.
 #include <cmath>
 #include <numbers>
 #include <numeric>
@@ -23,7 +23,18 @@ void FusedMatMul(Body& b) {
   const Name left = operand(0, "trans_a"), right = operand(1, "trans_b");
   const Name product = b.Op("MatMul", {left, right});
   const float alpha = b.attributes().Float("alpha", 1);
-  b.Result(0, alpha == 1 ? product : b.Mul(product, b.Scalar(dtype, alpha)));
+  const Name scaled = alpha == 1 ? product : b.Mul(product, b.Scalar(dtype, alpha));
+  b.Result(0, b.has(2) ? b.Add(scaled, b.in(2)) : scaled);
+}
+
+// (dY, X) -> (dW, dBias)
+void MatMulWeightGrad(Body& b) {
+  const DType dtype = static_cast<DType>(b.attributes().Int("to", static_cast<int64_t>(b.type(0).dtype)));
+  const auto operand = [&](int i) { return dtype == b.type(i).dtype ? b.in(i) : b.Cast(b.in(i), dtype); };
+  const Name dy = operand(0), x = operand(1);
+  const bool transposed = b.attributes().Int("trans_b") != 0;
+  b.Result(0, b.Op("MatMul", {b.Transpose(transposed ? dy : x, {1, 0}), transposed ? x : dy}));
+  b.Result(1, b.Sum(dy, {0}, false));
 }
 
 void TanhGrad(Body& b) {
@@ -62,9 +73,9 @@ void GeluGrad(Body& b) {
 }
 
 const BodyRow kRows[] = {
-    {"FusedMatMul", "A B", "", FusedMatMul},  {"TanhGrad", "dY Y", "", TanhGrad},
-    {"SigmoidGrad", "dY Y", "", SigmoidGrad}, {"ReluGrad", "dY Y", "", ReluGrad},
-    {"GeluGrad", "dY X", "", GeluGrad},
+    {"FusedMatMul", "A B bias", "", FusedMatMul}, {"MatMulWeightGrad", "dY X", "", MatMulWeightGrad},
+    {"TanhGrad", "dY Y", "", TanhGrad},           {"SigmoidGrad", "dY Y", "", SigmoidGrad},
+    {"ReluGrad", "dY Y", "", ReluGrad},           {"GeluGrad", "dY X", "", GeluGrad},
 };
 
 }  // namespace

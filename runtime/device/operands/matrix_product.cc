@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/small_floats.h"
 #include "runtime/base/status.h"
 #include "runtime/device/operands/check.h"
 
@@ -44,6 +45,92 @@ Shape ResultShape(const TensorType& a, const TensorType& b, const MatrixProduct&
   if (a.shape.size() > 1) shape.push_back(product.m);
   if (b.shape.size() > 1) shape.push_back(product.n);
   return shape;
+}
+
+namespace {
+
+absl::Status CheckResult(const KernelSpec& spec, const MatrixProduct& product) {
+  const Shape shape = ResultShape(spec.inputs[0].type, spec.inputs[1].type, product);
+  return CheckOutput(spec, 0, {product.result, shape});
+}
+
+// The attribute `to`.
+absl::Status ReadResultType(const KernelSpec& spec, MatrixProduct& product) {
+  product.result = static_cast<DType>(spec.attributes.Int("to", static_cast<int64_t>(product.dtype)));
+  if (product.result == product.dtype || (product.result == DType::kFloat32 && IsSmallFloat(product.dtype))) {
+    return absl::OkStatus();
+  }
+  return NoKernelFor(spec, product.result);
+}
+
+}  // namespace
+
+absl::StatusOr<AddedProduct> ReadMatMul(const KernelSpec& spec) {
+  RETURN_IF_ERROR(CheckOperands(spec, {2, 2}));
+  ASSIGN_OR_RETURN(const MatrixProduct product, ProductOf(spec, false, false));
+  RETURN_IF_ERROR(CheckResult(spec, product));
+  return AddedProduct{product};
+}
+
+absl::StatusOr<AddedProduct> ReadFusedMatMul(const KernelSpec& spec) {
+  RETURN_IF_ERROR(CheckOperands(spec, {2, 3}));
+  ASSIGN_OR_RETURN(MatrixProduct product,
+                   ProductOf(spec, spec.attributes.Int("trans_a") != 0, spec.attributes.Int("trans_b") != 0));
+  product.alpha = spec.attributes.Float("alpha", 1);
+  RETURN_IF_ERROR(ReadResultType(spec, product));
+  RETURN_IF_ERROR(CheckResult(spec, product));
+  AddedProduct added{product};
+  if (Has(spec, 2)) {
+    RETURN_IF_ERROR(CheckInput(spec, 2, {product.result, {product.n}}));
+    added.addend = Addend{.rows = product.batches() * product.m, .columns = product.n, .column_step = 1};
+  }
+  return added;
+}
+
+absl::StatusOr<AddedProduct> ReadGemm(const KernelSpec& spec) {
+  RETURN_IF_ERROR(CheckOperands(spec, {2, 3}));
+  if (spec.inputs[0].type.shape.size() != 2 || spec.inputs[1].type.shape.size() != 2) {
+    return Invalid(spec, absl::StrCat("operands are ", ToString(spec.inputs[0].type), " and ",
+                                      ToString(spec.inputs[1].type), ", wanted matrices"));
+  }
+  ASSIGN_OR_RETURN(MatrixProduct product,
+                   ProductOf(spec, spec.attributes.Int("transA") != 0, spec.attributes.Int("transB") != 0));
+  product.alpha = spec.attributes.Float("alpha", 1);
+  const TensorType y{product.dtype, {product.m, product.n}};
+  RETURN_IF_ERROR(CheckOutput(spec, 0, y));
+  AddedProduct added{product};
+  const float beta = spec.attributes.Float("beta", 1);
+  if (!Has(spec, 2) || beta == 0) return added;
+  const TensorType& c = spec.inputs[2].type;
+  Shape shape = c.shape;
+  if (shape.size() < 2) shape.insert(shape.begin(), 2 - shape.size(), 1);
+  if (c.dtype != y.dtype || shape.size() != 2 || (shape[0] != 1 && shape[0] != y.shape[0]) ||
+      (shape[1] != 1 && shape[1] != y.shape[1])) {
+    return Invalid(spec, absl::StrCat("C is ", ToString(c), ", which does not broadcast to ", ToString(y)));
+  }
+  added.addend = Addend{y.shape[0], y.shape[1], shape[0] == 1 ? 0 : shape[1], shape[1] == 1 ? 0 : 1, beta};
+  return added;
+}
+
+absl::StatusOr<WeightGradient> ReadMatMulWeightGrad(const KernelSpec& spec) {
+  RETURN_IF_ERROR(CheckOperands(spec, {2, 2, 2, 2}));
+  const TensorType &dy = spec.inputs[0].type, &x = spec.inputs[1].type;
+  if (dy.shape.size() != 2 || x.shape.size() != 2 || dy.shape[0] != x.shape[0] || dy.dtype != x.dtype) {
+    return Invalid(spec, absl::StrCat("dY is ", ToString(dy), " and X ", ToString(x),
+                                      ", wanted matrices of one type and of as many rows"));
+  }
+  WeightGradient gradient{
+      .dy_first = spec.attributes.Int("trans_b") != 0, .rows = dy.shape[0], .columns = dy.shape[1]};
+  MatrixProduct& product = gradient.product;
+  product.dtype = dy.dtype;
+  RETURN_IF_ERROR(ReadResultType(spec, product));
+  product.m = gradient.dy_first ? dy.shape[1] : x.shape[1];
+  product.k = gradient.rows;
+  product.n = gradient.dy_first ? x.shape[1] : dy.shape[1];
+  product.transpose_a = true;
+  RETURN_IF_ERROR(CheckOutput(spec, 0, {product.result, {product.m, product.n}}));
+  RETURN_IF_ERROR(CheckOutput(spec, 1, {product.result, {gradient.columns}}));
+  return gradient;
 }
 
 MatrixProduct Simplify(MatrixProduct product) {

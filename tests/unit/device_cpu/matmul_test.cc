@@ -112,6 +112,69 @@ TEST(MatMul, NamesShapesThatDoNotFit) {
               HasSubstr("do not broadcast"));
 }
 
+TEST(MatMul, AddsABiasToEachRow) {
+  struct Case {
+    Shape a, b, y;
+  };
+  const std::vector<Case> cases = {{{3, 4}, {4, 5}, {3, 5}},          {{2, 3, 4}, {4, 5}, {2, 3, 5}},
+                                   {{2, 3, 4}, {2, 4, 5}, {2, 3, 5}}, {{33, 70}, {70, 17}, {33, 17}},
+                                   {{3, 4}, {4, 1}, {3, 1}},          {{3, 0}, {0, 5}, {3, 5}},
+                                   {{0, 4}, {4, 5}, {0, 5}}};
+  for (const Case& c : cases) {
+    for (DType dtype : {DType::kFloat32, DType::kFloat64}) {
+      for (float alpha : {1.0f, 0.5f}) {
+        for (bool tb : {false, true}) {
+          const int64_t n = c.y.back();
+          const Tensor a = Random(dtype, c.a, 1), b = Random(dtype, Swapped(c.b, tb), 2),
+                       bias = Random(dtype, {n}, 3);
+          std::vector<double> wanted = Reference(a, false, b, tb, c.y);
+          const std::vector<double> added = Values(bias);
+          for (size_t i = 0; i < wanted.size(); ++i) wanted[i] = alpha * wanted[i] + added[i % n];
+          KernelCall call("FusedMatMul", kHelpers);
+          call.In(a).In(b).In(bias).Out(dtype, c.y).Attr("trans_b", int64_t{tb}).Attr("alpha", alpha);
+          ExpectNear(call.Threads(2).Get(), wanted, Tolerance(dtype), ToString(c.a) + ToString(c.b));
+        }
+      }
+    }
+  }
+  const DType f = DType::kFloat32;
+  const Tensor a = Random(f, {2, 3}, 1), b = Random(f, {3, 4}, 2);
+  EXPECT_THAT(KernelCall("FusedMatMul", kHelpers).In(a).In(b).In(Random(f, {2, 4}, 3)).Out(f, {2, 4}).Error(),
+              HasSubstr("wanted float32[4]"));
+}
+
+TEST(MatMulWeightGrad, IsAProductAndSumsOfRows) {
+  for (DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    for (int64_t rows : {0, 1, 5, 200}) {
+      for (int64_t n : {1, 6, 300}) {
+        for (bool transposed : {false, true}) {
+          const int64_t k = 7;
+          const Tensor dy = Random(dtype, {rows, n}, 1), x = Random(dtype, {rows, k}, 2);
+          const Shape shape = transposed ? Shape{n, k} : Shape{k, n};
+          KernelCall call("MatMulWeightGrad", kHelpers);
+          call.In(dy).In(x).Out(dtype, shape).Out(dtype, {n}).Attr("trans_b", int64_t{transposed});
+          const std::string first = call.Threads(1).Bytes();
+          EXPECT_EQ(first, call.Threads(3).Bytes());
+          ExpectNear(call.Get(0), Reference(transposed ? dy : x, true, transposed ? x : dy, false, shape),
+                     10 * Tolerance(dtype));
+          std::vector<double> sums(n);
+          const std::vector<double> terms = Values(dy);
+          for (int64_t i = 0; i < rows * n; ++i) sums[i % n] += terms[i];
+          ExpectNear(call.Get(1), sums, 10 * Tolerance(dtype));
+        }
+      }
+    }
+  }
+  const DType f = DType::kFloat32;
+  EXPECT_THAT(KernelCall("MatMulWeightGrad", kHelpers)
+                  .In(Random(f, {3, 2}, 1))
+                  .In(Random(f, {4, 5}, 2))
+                  .Out(f, {5, 2})
+                  .Out(f, {2})
+                  .Error(),
+              HasSubstr("as many rows"));
+}
+
 TEST(Gemm, AddsBroadcastC) {
   for (DType dtype : {DType::kFloat32, DType::kFloat64}) {
     for (int transposed = 0; transposed < 4; ++transposed) {

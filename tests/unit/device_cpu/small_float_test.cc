@@ -71,6 +71,22 @@ TEST_P(SmallFloatTest, AProductMayStayFloat32) {
   ExpectNear(small.Get(0), wide.Get(0), 1e-5, "float32 result");
 }
 
+TEST_P(SmallFloatTest, ABiasIsAddedBeforeItRounds) {
+  const Tensor a = Draw({3, 7, 33}, 1), b = Draw({5, 33}, 2), bias = Draw({5}, 3);
+  KernelCall small("FusedMatMul", kHelpers), wide("FusedMatMul", kHelpers);
+  small.In(a).In(b).In(bias).Out(GetParam(), {3, 7, 5}).Attr("trans_b", int64_t{1});
+  wide.In(Wide(a)).In(Wide(b)).In(Wide(bias)).Out(DType::kFloat32, {3, 7, 5}).Attr("trans_b", int64_t{1});
+  ExpectNearlyRounded(small, wide);
+}
+
+TEST_P(SmallFloatTest, WeightGradientsAreFloat32) {
+  const Tensor dy = Draw({500, 6}, 1), x = Draw({500, 5}, 2);
+  KernelCall small("MatMulWeightGrad", kHelpers), wide("MatMulWeightGrad", kHelpers);
+  small.In(dy).In(x).Attr("to", int64_t{1}), wide.In(Wide(dy)).In(Wide(x));
+  for (KernelCall* call : {&small, &wide}) call->Out(DType::kFloat32, {5, 6}).Out(DType::kFloat32, {6});
+  for (int k : {0, 1}) ExpectNear(small.Get(k), wide.Get(k), 1e-5, "float32 result");
+}
+
 TEST_P(SmallFloatTest, GemmAddsBeforeItRounds) {
   for (float beta : {1.0f, 0.5f}) {
     for (const Shape& shape : {Shape{5}, Shape{7, 1}, Shape{7, 5}}) {

@@ -49,6 +49,8 @@ TEST(BatchAxis, Table) {
       {"FusedMatMul", {{{4, 3}, 1}, {{4, 6}}}, {3, 6}, 0, With({{"trans_a", int64_t{1}}}), kPipecDomain},
       {"FusedMatMul", {{{3, 4}, 0}, {{3, 6}, 0}}, {4, 6}, -1, With({{"trans_a", int64_t{1}}}), kPipecDomain},
       {"FusedMatMul", {{{2, 4}}, {{3, 4}, 0}}, {2, 3}, 1, With({{"trans_b", int64_t{1}}}), kPipecDomain},
+      {"FusedMatMul", {{{3, 4}, 0}, {{4, 6}}, {{6}}}, {3, 6}, 0, {}, kPipecDomain},
+      {"FusedMatMul", {{{3, 4}, 0}, {{4, 6}}, {{6}, 0}}, {3, 6}, -1, {}, kPipecDomain},
       {"Gemm", {{{3, 4}, 0}, {{4, 6}}, {{6}}}, {3, 6}, 0},
       {"Gemm", {{{4, 3}, 1}, {{4, 6}}}, {3, 6}, 0, With({{"transA", int64_t{1}}})},
       {"Gemm", {{{3, 4}, 1}, {{4, 6}}}, {3, 6}, -1},

@@ -39,6 +39,12 @@ std::vector<Case> Cases() {
        {{kF32, {7, 4, 6}}}},
       {"FusedMatMul", {{kF32, {3}}, {kF32, {3}}}, {}, {scalar}},
       {"FusedMatMul", {{kF32, {3}}, {kF32, {2, 3, 5}}}, {}, {{kF32, {2, 5}}}},
+      {"FusedMatMul", {{kF32, {2, 3}}, {kF32, {3, 5}}, {kF32, {5}}}, {}, {{kF32, {2, 5}}}},
+      {"MatMulWeightGrad", {{kF32, {2, 3}}, {kF32, {2, 5}}}, {}, {{kF32, {5, 3}}, {kF32, {3}}}},
+      {"MatMulWeightGrad",
+       {{kF32, {2, 3}}, {kF32, {2, 5}}},
+       With({{"trans_b", int64_t{1}}}),
+       {{kF32, {3, 5}}, {kF32, {3}}}},
       {"Gradient", {x, c, scalar}, {}, {x, c}},
       {"TanhGrad", {x, x}, {}, {x}},
       {"SigmoidGrad", {x, x}, {}, {x}},
@@ -166,7 +172,7 @@ TEST(Infer, RefusesWrongOperands) {
       Case missing = good;
       missing.inputs.resize(k);
       const bool optional =
-          (good.op == "SoftmaxCrossEntropy" && k == 2) || good.op == "Pack" || good.op == "GradientScale";
+          ((good.op == "SoftmaxCrossEntropy" || good.op == "FusedMatMul") && k == 2) || good.op == "Pack" || good.op == "GradientScale";
       EXPECT_TRUE(optional || !Infer(missing).ok()) << good.op << " operand " << k;
       if (good.inputs.size() < 2) continue;
       Case taller = good;
@@ -186,6 +192,9 @@ TEST(Infer, RefusesWrongProducts) {
   EXPECT_FALSE(Infer({"FusedMatMul", {{kF32, {2, 2, 3}}, {kF32, {4, 3, 5}}}, {}, {{}}}).ok());
   EXPECT_FALSE(Infer({"FusedMatMul", {{kF32, {}}, {kF32, {3, 5}}}, {}, {{}}}).ok());
   EXPECT_FALSE(Infer({"FusedMatMul", {{kF32, {2, 3}}, {kF64, {3, 5}}}, {}, {{}}}).ok());
+  status = Infer({"FusedMatMul", {{kF32, {2, 3}}, {kF32, {3, 5}}, {kF32, {2, 5}}}, {}, {{}}}).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the bias must be float32[5]"));
+  EXPECT_FALSE(Infer({"FusedMatMul", {{kF32, {2, 3}}, {kF32, {3}}, {kF32, {2}}}, {}, {{}}}).ok());
 }
 
 // Float32 is the result of 16-bit floats where it is asked for.

@@ -105,6 +105,51 @@ TEST(FuseTransposeMatmul, GoesIntoEveryProduct) {
   EXPECT_EQ(module->graph.outputs[2]->producer()->attributes.Int("trans_b"), 0);
 }
 
+constexpr char kBiases[] = R"(g (float[2,3] x, float[4] z) => (a, b, c, d, e, f, g)
+      <float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}, float[4] v = {1,2,3,4}, float[1,4] row = {1,2,3,4},
+       float[2,4] m = {1,2,3,4,5,6,7,8}, float[3] u = {1,2,3}, float[2] two = {1,2}> {
+        p = MatMul(x, w)
+        a = Add(v, p)
+        q = MatMul(x, w)
+        b = Add(q, v)
+        c = Relu(q)
+        r = MatMul(x, w)
+        d = Add(r, z)
+        s = MatMul(x, w)
+        e = Add(s, row)
+        t = MatMul(x, w)
+        f = Add(t, m)
+        k = MatMul(x, u)
+        g = Add(k, two)
+      })";
+
+// Not where the product is in use elsewhere (b), or the other operand is no parameter of its columns (d to g).
+TEST(FuseMatmulBias, OnlyWhatIsABias) {
+  auto module = Import(Text(kBiases));
+  EXPECT_TRUE(Apply(FuseMatmulBias, *module));
+  EXPECT_EQ(Nodes(*module),
+            "FusedMatMul(x,w,v)->a MatMul(x,w)->q Add(q,v)->b Relu(q)->c MatMul(x,w)->r Add(r,z)->d "
+            "MatMul(x,w)->s Add(s,row)->e MatMul(x,w)->t Add(t,m)->f MatMul(x,u)->k Add(k,two)->g ");
+}
+
+// --cut=t names the product: the fused node goes by that name, and the cut is behind the bias.
+TEST(FuseMatmulBias, ACutAtTheProductIsOneBehindTheBias) {
+  PassContext context;
+  for (const std::vector<std::string>& cut : {std::vector<std::string>{"t"}, {"t", "y"}, {}}) {
+    auto module = Import(Text(R"(g (float[2,3] x) => (z)
+      <float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}, float[4] v = {1,2,3,4}> {
+        t = MatMul(x, w)
+        y = Add(t, v)
+        z = Relu(y)
+      })"));
+    context.options.cut = cut;
+    auto changed = FuseMatmulBias(*module, context);
+    ASSERT_TRUE(changed.ok() && *changed);
+    const std::string name = cut.size() == 1 ? "t" : "y";
+    EXPECT_EQ(Nodes(*module), "FusedMatMul(x,w,v)->" + name + " Relu(" + name + ")->z ");
+  }
+}
+
 TEST(FuseTransposeMatmul, LeavesOtherPermutations) {
   auto module = Import(Text(R"(g (float[2,3,4] x, float[2,3,4] z) => (y) {
         t = Transpose<perm = [2, 1, 0]>(x)

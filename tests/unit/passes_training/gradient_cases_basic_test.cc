@@ -32,6 +32,34 @@ const std::vector<GradientCase>* MakeCases() {
          return m.Ops("FusedMatMul", {m.Parameter({2, 4, 3}), m.Parameter({2, 5, 4})},
                       {{"trans_a", int64_t{1}}, {"trans_b", int64_t{1}}, {"alpha", -2.0f}}, kPipecDomain);
        }},
+      {"FusedMatMul", kPipecDomain, "bias",
+       [](M& m) {
+         return m.Ops("FusedMatMul", {m.Parameter({2, 3, 4}), m.Parameter({4, 5}), m.Parameter({5})}, {}, kPipecDomain);
+       }},
+      {"FusedMatMul", kPipecDomain, "b_transposed_bias",
+       [](M& m) {
+         return m.Ops("FusedMatMul", {m.Parameter({2, 3, 4}), m.Parameter({5, 4}), m.Parameter({5})}, {{"trans_b", int64_t{1}}},
+                      kPipecDomain);
+       }},
+      {"FusedMatMul", kPipecDomain, "a_transposed_bias",
+       [](M& m) {
+         return m.Ops("FusedMatMul", {m.Parameter({4, 3}), m.Parameter({4, 5}), m.Parameter({5})}, {{"trans_a", int64_t{1}}},
+                      kPipecDomain);
+       }},
+      {"FusedMatMul", kPipecDomain, "scaled_bias",
+       [](M& m) {
+         return m.Ops("FusedMatMul", {m.Parameter({3, 4}), m.Parameter({4, 5}), m.Parameter({5})}, {{"alpha", 0.5f}}, kPipecDomain);
+       }},
+      {"FusedMatMul", kPipecDomain, "batched_bias",
+       [](M& m) {
+         return m.Ops("FusedMatMul", {m.Parameter({2, 3, 4}), m.Parameter({2, 4, 5}), m.Parameter({5})}, {}, kPipecDomain);
+       }},
+      {"FusedMatMul", kPipecDomain, "left_vector_bias",
+       [](M& m) { return m.Ops("FusedMatMul", {m.Parameter({4}), m.Parameter({4, 5}), m.Parameter({5})}, {}, kPipecDomain); }},
+      {"Gemm", "", "bias_scaled",
+       [](M& m) {
+         return m.Ops("Gemm", {m.Parameter({3, 4}), m.Parameter({2, 4}), m.Parameter({2})}, {{"transB", int64_t{1}}, {"beta", 0.25f}});
+       }},
       {"Gemm", "", "plain", [](M& m) { return m.Ops("Gemm", {m.Parameter({3, 4}), m.Parameter({4, 2}), m.Parameter({2})}); }},
       {"Gemm", "", "no_c",
        [](M& m) { return m.Ops("Gemm", {m.Parameter({3, 4}), m.Parameter({2, 4})}, {{"transB", int64_t{1}}}); }},

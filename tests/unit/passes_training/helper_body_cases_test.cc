@@ -29,6 +29,20 @@ std::vector<HelperCase> HelperCases() {
          return Helper(m, "FusedMatMul", {m.Random({2, 4, 3}), m.Random({2, 5, 4})},
                        {{"trans_a", int64_t{1}}, {"trans_b", int64_t{1}}, {"alpha", -2.0f}});
        }},
+      {"FusedMatMul",
+       [](M& m) {
+         return Helper(m, "FusedMatMul", {m.Random({2, 3, 4}), m.Random({5, 4}), m.Random({5})},
+                       {{"trans_b", int64_t{1}}, {"alpha", -2.0f}});
+       }},
+      {"MatMulWeightGrad",
+       [](M& m) {
+         return Helper(m, "MatMulWeightGrad", {m.Random({6, 3}), m.Random({6, 4})}, {}, 2);
+       }},
+      {"MatMulWeightGrad",
+       [](M& m) {
+         return Helper(m, "MatMulWeightGrad", {m.Random({6, 3}), m.Random({6, 4})}, {{"trans_b", int64_t{1}}},
+                       2);
+       }},
       {"TanhGrad",
        [](M& m) {
          return Helper(m, "TanhGrad", {m.Random({5}), m.Random({5})});

@@ -43,6 +43,18 @@ TEST(TrainingPassesTest, SplitsIntoWhatOtherStagesNeedAndWhatCanWait) {
                           "ReluGrad<Relu I", "FusedMatMul<MatMul W", "Accumulate<MatMul W"));
 }
 
+// The product's two gradients of parameters are one node, which can wait; that of its operand is another.
+TEST(TrainingPassesTest, AWeightAndItsBiasHaveOneGradientNode) {
+  SmallModel m;
+  Value* hidden = m.Op("Mul", {m.Input({2, 3}), m.Parameter({3})});
+  MakeLoss(m, m.Op("Gemm", {hidden, m.Parameter({3, 5}), m.Parameter({5})}));
+  ASSERT_TRUE(BuildTraining(m.module()).ok());
+  EXPECT_THAT(
+      Backward(m.graph()),
+      ElementsAre("Expand<ReduceSum I", "FusedMatMul<Gemm I", "MatMulWeightGrad<Gemm W", "Accumulate<Gemm W",
+                  "Accumulate<Gemm W", "Mul<Mul W", "ReduceSum<Mul W", "Accumulate<Mul W"));
+}
+
 // What is computed from parameters alone is no activation: its gradient can wait too.
 TEST(TrainingPassesTest, GradientOfATransposedWeightIsW) {
   SmallModel m;

@@ -1,8 +1,7 @@
-// MatMul (A, B) -> (Y), FusedMatMul (A, B) -> (Y) with transposition, factor and, of 16-bit floats, a float32
-// result, Gemm (A, B, C?) -> (Y).
+// MatMul (A, B) -> (Y), FusedMatMul (A, B, bias?) -> (Y) with transposition, factor and, of 16-bit floats, a
+// float32 result, Gemm (A, B, C?) -> (Y).
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "runtime/base/small_floats.h"
 #include "runtime/base/status.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
@@ -13,52 +12,12 @@
 namespace pipec::cpu {
 namespace {
 
-absl::StatusOr<std::unique_ptr<Kernel>> PrepareMatMul(const KernelSpec& spec) {
-  RETURN_IF_ERROR(CheckOperands(spec, {2, 2}));
-  ASSIGN_OR_RETURN(const MatrixProduct product, ProductOf(spec, false, false));
-  const Shape shape = ResultShape(spec.inputs[0].type, spec.inputs[1].type, product);
-  RETURN_IF_ERROR(CheckOutput(spec, 0, {product.dtype, shape}));
-  return MakeProduct(spec, product);
-}
-
-absl::StatusOr<std::unique_ptr<Kernel>> PrepareFusedMatMul(const KernelSpec& spec) {
-  RETURN_IF_ERROR(CheckOperands(spec, {2, 2}));
-  ASSIGN_OR_RETURN(MatrixProduct product,
-                   ProductOf(spec, spec.attributes.Int("trans_a") != 0, spec.attributes.Int("trans_b") != 0));
-  product.alpha = spec.attributes.Float("alpha", 1);
-  product.result = static_cast<DType>(spec.attributes.Int("to", static_cast<int64_t>(product.dtype)));
-  if (product.result != product.dtype &&
-      (product.result != DType::kFloat32 || !IsSmallFloat(product.dtype))) {
-    return NoKernelFor(spec, product.result);
-  }
-  const Shape shape = ResultShape(spec.inputs[0].type, spec.inputs[1].type, product);
-  RETURN_IF_ERROR(CheckOutput(spec, 0, {product.result, shape}));
-  return MakeProduct(spec, product);
-}
-
-// How Gemm's C lies under Y.
-struct Addend {
-  int64_t rows, columns;          // of Y
-  int64_t row_step, column_step;  // of C: 0 where it repeats
-};
-
-absl::StatusOr<Addend> AddendOf(const KernelSpec& spec, const TensorType& y) {
-  const TensorType& c = spec.inputs[2].type;
-  Shape shape = c.shape;
-  if (shape.size() < 2) shape.insert(shape.begin(), 2 - shape.size(), 1);
-  if (c.dtype != y.dtype || shape.size() != 2 || (shape[0] != 1 && shape[0] != y.shape[0]) ||
-      (shape[1] != 1 && shape[1] != y.shape[1])) {
-    return Invalid(spec, absl::StrCat("C is ", ToString(c), ", which does not broadcast to ", ToString(y)));
-  }
-  return Addend{y.shape[0], y.shape[1], shape[0] == 1 ? 0 : shape[1], shape[1] == 1 ? 0 : 1};
-}
-
 // Writes beta * C to Y, then lets the product add itself.
 template <typename T>
-class GemmKernel : public Kernel {
+class AddingKernel : public Kernel {
  public:
-  GemmKernel(std::unique_ptr<Kernel> product, const Addend& c, float beta)
-      : product_(std::move(product)), c_(c), beta_(static_cast<T>(beta)) {}
+  AddingKernel(std::unique_ptr<Kernel> product, const Addend& c)
+      : product_(std::move(product)), c_(c), beta_(static_cast<T>(c.beta)) {}
 
   int64_t workspace_bytes() const override { return product_->workspace_bytes(); }
 
@@ -88,52 +47,53 @@ class GemmKernel : public Kernel {
 };
 
 template <typename T>
-std::unique_ptr<Kernel> MakeGemm(std::unique_ptr<Kernel> product, const Addend& c, float beta) {
-  return std::make_unique<GemmKernel<T>>(std::move(product), c, beta);
+std::unique_ptr<Kernel> MakeAdding(std::unique_ptr<Kernel> product, const Addend& c) {
+  return std::make_unique<AddingKernel<T>>(std::move(product), c);
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> PrepareGemm(const KernelSpec& spec) {
-  RETURN_IF_ERROR(CheckOperands(spec, {2, 3}));
-  if (spec.inputs[0].type.shape.size() != 2 || spec.inputs[1].type.shape.size() != 2) {
-    return Invalid(spec, absl::StrCat("operands are ", ToString(spec.inputs[0].type), " and ",
-                                      ToString(spec.inputs[1].type), ", wanted matrices"));
+// oneDNN adds a bias itself, before it multiplies by alpha.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeAddedProduct(const KernelSpec& spec, AddedProduct added) {
+  MatrixProduct& product = added.product;
+  if (!added.addend) return MakeProduct(spec, product);
+  const bool floats = product.dtype == DType::kFloat32 || IsSmallFloat(product.dtype);
+  if (floats && added.addend->is_bias() && product.alpha == 1 && product.k > 0) {
+    product.bias = true;
+    return MakeProduct(spec, product);
   }
-  ASSIGN_OR_RETURN(MatrixProduct product,
-                   ProductOf(spec, spec.attributes.Int("transA") != 0, spec.attributes.Int("transB") != 0));
-  product.alpha = spec.attributes.Float("alpha", 1);
-  const TensorType y{product.dtype, {product.m, product.n}};
-  RETURN_IF_ERROR(CheckOutput(spec, 0, y));
-  const float beta = spec.attributes.Float("beta", 1);
-  if (!Has(spec, 2) || beta == 0) return MakeProduct(spec, product);
-  ASSIGN_OR_RETURN(const Addend c, AddendOf(spec, y));
   product.add = true;
   ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, MakeProduct(spec, product));
-  switch (product.dtype) {
+  switch (product.result) {
     case DType::kFloat32:
-      return MakeGemm<float>(std::move(kernel), c, beta);
+      return MakeAdding<float>(std::move(kernel), *added.addend);
     case DType::kFloat64:
-      return MakeGemm<double>(std::move(kernel), c, beta);
+      return MakeAdding<double>(std::move(kernel), *added.addend);
     case DType::kInt32:
-      return MakeGemm<int32_t>(std::move(kernel), c, beta);
+      return MakeAdding<int32_t>(std::move(kernel), *added.addend);
     case DType::kInt64:
-      return MakeGemm<int64_t>(std::move(kernel), c, beta);
+      return MakeAdding<int64_t>(std::move(kernel), *added.addend);
     case DType::kUint32:
-      return MakeGemm<uint32_t>(std::move(kernel), c, beta);
+      return MakeAdding<uint32_t>(std::move(kernel), *added.addend);
     case DType::kBFloat16:
     case DType::kFloat16:
-      if (beta != 1) return NoKernelFor(spec, product.dtype);
-      return MakeGemm<uint16_t>(std::move(kernel), c, 1);  // C is copied, as bits
+      if (added.addend->beta != 1) return NoKernelFor(spec, product.result);
+      return MakeAdding<uint16_t>(std::move(kernel), *added.addend);  // C is copied, as bits
     default:
-      return MakeGemm<uint64_t>(std::move(kernel), c, beta);
+      return MakeAdding<uint64_t>(std::move(kernel), *added.addend);
   }
+}
+
+template <absl::StatusOr<AddedProduct> (*kRead)(const KernelSpec& spec)>
+absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec) {
+  ASSIGN_OR_RETURN(AddedProduct added, kRead(spec));
+  return MakeAddedProduct(spec, std::move(added));
 }
 
 }  // namespace
 
 void RegisterMatMulKernels(KernelRegistry& registry) {
-  registry.Add("MatMul", "", PrepareMatMul);
-  registry.Add("Gemm", "", PrepareGemm);
-  registry.Add("FusedMatMul", kPipecDomain, PrepareFusedMatMul);
+  registry.Add("MatMul", "", Prepare<ReadMatMul>);
+  registry.Add("Gemm", "", Prepare<ReadGemm>);
+  registry.Add("FusedMatMul", kPipecDomain, Prepare<ReadFusedMatMul>);
 }
 
 }  // namespace pipec::cpu

@@ -1,5 +1,8 @@
 // Matrix products of float32, bfloat16 and float16, summed in float32, by oneDNN's matmul primitive (oneDNN
 // developer guide, "MatMul"). Transposed and repeated operands are strides.
+#include <utility>
+#include <vector>
+
 #include "runtime/base/status.h"
 #include "runtime/device/cpu/kernels/matrix_product.h"
 #include "runtime/device/cpu/kernels/onednn_kernel.h"
@@ -36,11 +39,16 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnProduct(const MatrixProduct& p
     const dnnl::memory::desc b =
         Matrices(product.dtype, product.b_batch, product.k, product.n, product.transpose_b);
     const dnnl::memory::desc y = Matrices(product.result, product.y_batch, product.m, product.n, false);
-    const dnnl::matmul::primitive_desc description({a, b, y}, attributes, OneDnnEngine());
+    const dnnl::memory::desc bias =
+        Matrices(product.result, Shape(product.y_batch.size(), 1), 1, product.n, false);
+    const dnnl::matmul::primitive_desc description(
+        product.bias ? dnnl::matmul::desc(a, b, bias, y) : dnnl::matmul::desc(a, b, y), attributes,
+        OneDnnEngine());
     RETURN_IF_ERROR(CheckImplementation(product.dtype, description.impl_info_str()));
-    return MakeOneDnnKernel(
-        dnnl::matmul(description), description.scratchpad_desc(),
-        {{DNNL_ARG_SRC, false, 0, a}, {DNNL_ARG_WEIGHTS, false, 1, b}, {DNNL_ARG_DST, true, 0, y}});
+    std::vector<OneDnnArgument> arguments = {
+        {DNNL_ARG_SRC, false, 0, a}, {DNNL_ARG_WEIGHTS, false, 1, b}, {DNNL_ARG_DST, true, 0, y}};
+    if (product.bias) arguments.push_back({DNNL_ARG_BIAS, false, 2, bias});
+    return MakeOneDnnKernel(dnnl::matmul(description), description.scratchpad_desc(), std::move(arguments));
   });
 }
 

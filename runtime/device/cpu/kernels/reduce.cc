@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/device/cpu/kernels/fold_columns.h"
 #include "runtime/device/cpu/kernels/lanes.h"
 #include "runtime/device/cpu/kernels/reduce_ops.h"
 #include "runtime/device/cpu/kernels/register.h"
@@ -19,8 +20,6 @@ namespace pipec::cpu {
 namespace {
 
 constexpr int64_t kBlock = 1024;         // elements of a row folded in Part before they join the Total
-constexpr int64_t kBlockRows = 64;       // the same for rows that are added to each other
-constexpr int64_t kColumns = 128;        // results of adjacent columns computed at once
 constexpr int64_t kSingleBlock = 16384;  // elements of one partial result, where there is one result only
 
 // total = the fold of n contiguous elements into it. Integers may be folded in any order.
@@ -41,23 +40,6 @@ void FoldRow(const T* x, int64_t n, typename Op::Total* total) {
         std::min(kBlock, n - at), Part{Op::kFirst}, [](Part a, Part b) { return Op::Combine(a, b); },
         [block](int64_t i) { return Op::Load(block[i]); });
     *total = Op::Combine(*total, static_cast<typename Op::Total>(part));
-  }
-}
-
-// totals[c] = the fold of column c of rows `stride` apart into it, for c < columns <= kColumns.
-template <typename Op, typename T>
-void FoldColumns(const T* x, int64_t rows, int64_t stride, int64_t columns, typename Op::Total* totals) {
-  typename Op::Part part[kColumns];
-  for (int64_t row = 0; row < rows;) {
-    const int64_t end = std::min(row + kBlockRows, rows);
-    for (int64_t c = 0; c < columns; ++c) part[c] = Op::Load(x[row * stride + c]);
-    for (++row; row < end; ++row) {
-      const T* from = x + row * stride;
-      for (int64_t c = 0; c < columns; ++c) part[c] = Op::Combine(part[c], Op::Load(from[c]));
-    }
-    for (int64_t c = 0; c < columns; ++c) {
-      totals[c] = Op::Combine(totals[c], static_cast<typename Op::Total>(part[c]));
-    }
   }
 }
 

@@ -6,6 +6,7 @@ const KernelRegistry& Kernels() {
   static const KernelRegistry* const kernels = [] {
     auto* registry = new KernelRegistry;
     RegisterMatMulKernels(*registry);
+    RegisterMatMulWeightGradKernels(*registry);
     RegisterGeluKernels(*registry);
     RegisterActivationGradKernels(*registry);
     RegisterSoftmaxKernels(*registry);

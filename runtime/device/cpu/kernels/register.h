@@ -7,6 +7,7 @@ namespace pipec::cpu {
 
 // Matrix products.
 void RegisterMatMulKernels(KernelRegistry& registry);
+void RegisterMatMulWeightGradKernels(KernelRegistry& registry);
 void RegisterEinsumKernels(KernelRegistry& registry);
 
 // Activations and normalisations with their gradients.

@@ -57,12 +57,26 @@ absl::Status MakeLayout(Layout& layout, cudaDataType_t type, int64_t rows, int64
                     "the stride of a batch");
 }
 
+// A's and B's names change places, as the operands do.
+cublasLtEpilogue_t NameOf(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::kBias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case Epilogue::kSumOfA:
+      return CUBLASLT_EPILOGUE_BGRADB;
+    case Epilogue::kSumOfB:
+      return CUBLASLT_EPILOGUE_BGRADA;
+    default:
+      return CUBLASLT_EPILOGUE_DEFAULT;
+  }
+}
+
 // cuBLASLt's matrices are column-major: what lies row-major is the transposed, so that it computes Y^T = B^T A^T. One batch
 // axis is its own, the others are loops here.
 class LtProduct : public BlasProduct {
  public:
-  LtProduct(const MatrixProduct& product, bool add, cublasLtContext* blas)
-      : product_(product), add_(add), blas_(blas) {}
+  LtProduct(const MatrixProduct& product, Epilogue epilogue, cublasLtContext* blas)
+      : product_(product), epilogue_(epilogue), blas_(blas) {}
 
   absl::Status Prepare(const KernelSpec& spec) {
     const std::optional<cudaDataType_t> type = TypeOf(product_.dtype), result = TypeOf(product_.result);
@@ -80,6 +94,12 @@ class LtProduct : public BlasProduct {
         cublasLtMatmulDescSetAttribute(descriptor_, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first));
     RETURN_IF_BLAS_ERROR(
         cublasLtMatmulDescSetAttribute(descriptor_, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second));
+    if (epilogue_ != Epilogue::kNone) {
+      if (doubles) return absl::UnimplementedError("cuBLASLt has no epilogues of float64");
+      const cublasLtEpilogue_t name = NameOf(epilogue_);
+      RETURN_IF_BLAS_ERROR(
+          cublasLtMatmulDescSetAttribute(descriptor_, CUBLASLT_MATMUL_DESC_EPILOGUE, &name, sizeof name));
+    }
     PlaceBatches();
     const int64_t m = product_.m, n = product_.n, k = product_.k;
     RETURN_IF_ERROR(MakeLayout(b_, *type, product_.transpose_b ? k : n, product_.transpose_b ? n : k,
@@ -96,18 +116,19 @@ class LtProduct : public BlasProduct {
     return static_cast<int64_t>(std::max(wide_.workspaceSize, narrow_.workspaceSize));
   }
 
-  absl::Status Run(cudaStream_t stream, const void* a, const void* b, void* y,
-                   void* workspace) const override {
+  absl::Status Run(cudaStream_t stream, const void* a, const void* b, void* y, void* workspace,
+                   const void* vector) override {
     const int64_t size = SizeOf(product_.dtype), result_size = SizeOf(product_.result);
-    const float alpha = product_.alpha, beta = add_ ? 1 : 0;
+    const float alpha = product_.alpha, beta = product_.add ? 1 : 0;
     const double wide_alpha = alpha, wide_beta = beta;
     const bool doubles = product_.dtype == DType::kFloat64;
+    if (epilogue_ != Epilogue::kNone) RETURN_IF_ERROR(SetVector(vector));
     for (size_t i = 0; i < a_offsets_.size(); ++i) {
       const auto* const from_a = static_cast<const std::byte*>(a) + a_offsets_[i] * size;
       const auto* const from_b = static_cast<const std::byte*>(b) + b_offsets_[i] * size;
       auto* const to = static_cast<std::byte*>(y) +
                        static_cast<int64_t>(i) * own_batches_ * product_.m * product_.n * result_size;
-      const bool aligned = Aligned(from_a) && Aligned(from_b) && Aligned(to);
+      const bool aligned = Aligned(from_a) && Aligned(from_b) && Aligned(to) && Aligned(vector);
       const cublasLtMatmulHeuristicResult_t& chosen = aligned ? wide_ : narrow_;
       RETURN_IF_ERROR(BlasStatus(
           cublasLtMatmul(blas_, descriptor_, doubles ? static_cast<const void*>(&wide_alpha) : &alpha, from_b,
@@ -119,7 +140,7 @@ class LtProduct : public BlasProduct {
   }
 
  private:
-  static bool Aligned(const std::byte* address) { return reinterpret_cast<uintptr_t>(address) % kWide == 0; }
+  static bool Aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % kWide == 0; }
 
   // The last batch axis is cuBLASLt's; where the operands' matrices begin for each place of the others.
   void PlaceBatches() {
@@ -144,7 +165,16 @@ class LtProduct : public BlasProduct {
     }
   }
 
-  absl::StatusOr<cublasLtMatmulHeuristicResult_t> Choose(const KernelSpec& spec, uint32_t alignment) const {
+  absl::Status SetVector(const void* vector) {
+    RETURN_IF_BLAS_ERROR(cublasLtMatmulDescSetAttribute(descriptor_, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                        &vector, sizeof vector));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<cublasLtMatmulHeuristicResult_t> Choose(const KernelSpec& spec, uint32_t alignment) {
+    // The heuristic asks the vector's address for its alignment.
+    if (epilogue_ != Epilogue::kNone)
+      RETURN_IF_ERROR(SetVector(reinterpret_cast<const void*>(uintptr_t{alignment})));
     Preference preference;
     RETURN_IF_BLAS_ERROR(cublasLtMatmulPreferenceCreate(&preference));
     RETURN_IF_BLAS_ERROR(cublasLtMatmulPreferenceSetAttribute(
@@ -157,9 +187,12 @@ class LtProduct : public BlasProduct {
     }
     cublasLtMatmulHeuristicResult_t result{};
     int found = 0;
-    RETURN_IF_BLAS_ERROR(
-        cublasLtMatmulAlgoGetHeuristic(blas_, descriptor_, b_, a_, y_, y_, preference, 1, &result, &found));
-    if (found == 0) {
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(blas_, descriptor_, b_, a_, y_, y_, preference, 1, &result, &found);
+    // What it has no epilogue for, it may call invalid.
+    const bool none = epilogue_ != Epilogue::kNone && status == CUBLAS_STATUS_INVALID_VALUE;
+    if (!none) RETURN_IF_ERROR(BlasStatus(status, "cublasLtMatmulAlgoGetHeuristic"));
+    if (none || found == 0) {
       return absl::UnimplementedError(absl::StrCat(
           "node '", spec.name, "' (", spec.op, "): cuBLASLt has no algorithm for ", product_.m, " x ",
           product_.k, " by ", product_.k, " x ", product_.n, " of ", Name(product_.dtype)));
@@ -168,7 +201,7 @@ class LtProduct : public BlasProduct {
   }
 
   const MatrixProduct product_;
-  const bool add_;
+  const Epilogue epilogue_;
   cublasLtContext* const blas_;
   Descriptor descriptor_;
   Layout a_, b_, y_;
@@ -179,11 +212,11 @@ class LtProduct : public BlasProduct {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const BlasProduct>> BlasProduct::Create(const KernelSpec& spec,
-                                                                       const MatrixProduct& product,
-                                                                       bool add, CudaContext& context) {
+absl::StatusOr<std::shared_ptr<BlasProduct>> BlasProduct::Create(const KernelSpec& spec,
+                                                                 const MatrixProduct& product,
+                                                                 Epilogue epilogue, CudaContext& context) {
   ASSIGN_OR_RETURN(cublasLtContext* const blas, context.blas());
-  auto made = std::make_shared<LtProduct>(product, add, blas);
+  auto made = std::make_shared<LtProduct>(product, epilogue, blas);
   RETURN_IF_ERROR(made->Prepare(spec));
   return made;
 }

@@ -12,19 +12,27 @@
 
 namespace pipec::cuda {
 
+// What is done beside the product, with a vector of Y's type.
+enum class Epilogue {
+  kNone,
+  kBias,    // added to each row of Y: N elements
+  kSumOfA,  // gets the sums of op(A) over its columns, of which a product has K: M elements
+  kSumOfB,  // the sums of op(B) over its K rows: N elements
+};
+
 class BlasProduct {
  public:
-  // Of a simplified product that is not empty. `add`: Y += instead of Y =. Chooses the algorithms; Unimplemented if cuBLASLt
-  // has none for these types.
-  static absl::StatusOr<std::shared_ptr<const BlasProduct>> Create(const KernelSpec& spec,
-                                                                   const MatrixProduct& product,
-                                                                   bool add, CudaContext& context);
+  // Of a simplified product that is not empty, without batches if it has an epilogue. Chooses the algorithms; Unimplemented if
+  // cuBLASLt has none for these types, or not with this epilogue.
+  static absl::StatusOr<std::shared_ptr<BlasProduct>> Create(const KernelSpec& spec,
+                                                             const MatrixProduct& product, Epilogue epilogue,
+                                                             CudaContext& context);
   virtual ~BlasProduct() = default;
 
   virtual int64_t workspace_bytes() const = 0;
-  // The workspace is aligned to 256 bytes, as memory of cudaMalloc is.
-  virtual absl::Status Run(cudaStream_t stream, const void* a, const void* b, void* y,
-                           void* workspace) const = 0;
+  // The workspace is aligned to 256 bytes, as memory of cudaMalloc is. `vector`: the epilogue's.
+  virtual absl::Status Run(cudaStream_t stream, const void* a, const void* b, void* y, void* workspace,
+                           const void* vector = nullptr) = 0;
 };
 
 }  // namespace pipec::cuda

@@ -29,7 +29,7 @@ class EinsumKernel : public Kernel {
       ASSIGN_OR_RETURN(const StridedCopy a, StridedCopy::Of(spec, dtype, step.move_a));
       ASSIGN_OR_RETURN(const StridedCopy b, StridedCopy::Of(spec, dtype, step.move_b));
       kernel->copies_.emplace_back(a, b);
-      ASSIGN_OR_RETURN(std::unique_ptr<Kernel> product, MakeProduct(spec, step.product, false, context));
+      ASSIGN_OR_RETURN(std::unique_ptr<Kernel> product, MakeProduct(spec, step.product, context));
       kernel->products_.push_back(std::move(product));
     }
     ASSIGN_OR_RETURN(kernel->to_result_, StridedCopy::Of(spec, dtype, kernel->plan_.to_result));

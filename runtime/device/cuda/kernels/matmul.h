@@ -9,8 +9,8 @@
 
 namespace pipec::cuda {
 
-// Y = A B, or Y += A B if `add`, of floats; empty products are fine. A workspace is to be aligned to 256 bytes.
-absl::StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, MatrixProduct product, bool add,
+// Of floats, without a bias; empty products are fine. A workspace is to be aligned to 256 bytes.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, MatrixProduct product,
                                                     CudaContext& context);
 
 }  // namespace pipec::cuda

@@ -14,10 +14,10 @@ absl::StatusOr<RecurrentProduct> RecurrentProduct::Create(const KernelSpec& spec
   MatrixProduct product;
   product.dtype = product.result = spec.inputs[0].type.dtype;
   product.m = m, product.k = k, product.n = n;
-  product.transpose_b = transposed;
+  product.transpose_b = transposed, product.add = add;
   RecurrentProduct made;
   if (m * k * n > 0) {
-    ASSIGN_OR_RETURN(made.blas_, BlasProduct::Create(spec, Simplify(product), add, context));
+    ASSIGN_OR_RETURN(made.blas_, BlasProduct::Create(spec, Simplify(product), Epilogue::kNone, context));
   } else if (!add) {
     made.zeroed_bytes_ = m * n * SizeOf(product.dtype);
   }

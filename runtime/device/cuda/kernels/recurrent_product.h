@@ -22,7 +22,7 @@ class RecurrentProduct {
   absl::Status Run(cudaStream_t stream, const void* a, const void* b, void* y, void* workspace) const;
 
  private:
-  std::shared_ptr<const BlasProduct> blas_;  // null: nothing is added up
+  std::shared_ptr<BlasProduct> blas_;        // null: nothing is added up
   int64_t zeroed_bytes_ = 0;                 // of a result that nothing is added to
 };
 

@@ -35,6 +35,7 @@ const KernelRegistry& Kernels() {
     RegisterPoolKernels(*registry);
     RegisterPoolGradKernels(*registry);
     RegisterMatMulKernels(*registry);
+    RegisterMatMulWeightGradKernels(*registry);
     RegisterCrossEntropyKernels(*registry);
     RegisterCountCorrectKernels(*registry);
     RegisterSoftmaxKernels(*registry);

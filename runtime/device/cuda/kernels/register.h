@@ -35,6 +35,7 @@ void RegisterConvolutionKernels(KernelRegistry& registry);
 void RegisterPoolKernels(KernelRegistry& registry);
 void RegisterPoolGradKernels(KernelRegistry& registry);
 void RegisterMatMulKernels(KernelRegistry& registry);
+void RegisterMatMulWeightGradKernels(KernelRegistry& registry);
 void RegisterCrossEntropyKernels(KernelRegistry& registry);
 void RegisterCountCorrectKernels(KernelRegistry& registry);
 void RegisterSoftmaxKernels(KernelRegistry& registry);

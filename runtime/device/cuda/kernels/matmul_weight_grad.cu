@@ -1,0 +1,106 @@
+// MatMulWeightGrad (dY, X) -> (dW, dBias): cuBLASLt's product with its bias gradient; where it has none, the product and sums
+// of dY's rows, in an order that the shape fixes.
+#include "runtime/base/status.h"
+#include "runtime/device/cuda/kernels/blas_product.h"
+#include "runtime/device/cuda/kernels/elements.cuh"
+#include "runtime/device/cuda/kernels/make_kernel.h"
+#include "runtime/device/cuda/kernels/matmul.h"
+#include "runtime/device/cuda/kernels/register.h"
+#include "runtime/device/cuda/launch.h"
+#include "runtime/device/operands/matrix_product.h"
+
+namespace pipec::cuda {
+namespace {
+
+// 32 neighbouring columns a block, kLanes threads each.
+constexpr int kLanes = kThreads / 32;
+template <typename From, typename To>
+__global__ void __launch_bounds__(kThreads) SumRows(const From* dy, To* sums, int64_t rows, int64_t columns) {
+  __shared__ double partial[kThreads];
+  const int own = threadIdx.x % 32, lane = threadIdx.x / 32;
+  for (int64_t begin = int64_t{blockIdx.x} * 32; begin < columns; begin += int64_t{gridDim.x} * 32) {
+    const int64_t column = begin + own;
+    Compute<From> part = 0;
+    if (column < columns) {
+      for (int64_t row = lane; row < rows; row += kLanes) part += Widen(dy[row * columns + column]);
+    }
+    partial[threadIdx.x] = static_cast<double>(part);
+    __syncthreads();
+    if (lane == 0 && column < columns) {
+      double total = partial[own];
+      for (int other = 1; other < kLanes; ++other) total += partial[other * 32 + own];
+      sums[column] = Narrow<To>(static_cast<Compute<To>>(total));
+    }
+    __syncthreads();
+  }
+}
+
+// What a launch of the product gets: dY and X, in its order.
+struct Order {
+  int a, b;
+};
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeSums(const KernelSpec& spec, const WeightGradient& gradient) {
+  const auto with = [&](auto from_tag, auto to_tag) -> std::unique_ptr<Kernel> {
+    using From = typename decltype(from_tag)::type;
+    using To = typename decltype(to_tag)::type;
+    return MakeKernel(0,
+                      [rows = gradient.rows, columns = gradient.columns](
+                          cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
+                        if (columns == 0) return absl::OkStatus();
+                        return Launch(SumRows<From, To>, BlocksFor((columns + 31) / 32 * kThreads), kThreads,
+                                      stream, Input<From>(arguments, 0), Output<To>(arguments, 1), rows,
+                                      columns);
+                      });
+  };
+  return ForAllFloats(spec, gradient.product.dtype, [&](auto tag) {
+    return gradient.product.result == gradient.product.dtype ? with(tag, tag) : with(tag, TypeTag<float>());
+  });
+}
+
+class WeightGradKernel : public Kernel {
+ public:
+  WeightGradKernel(std::unique_ptr<Kernel> product, std::unique_ptr<Kernel> sums, const Order& order)
+      : product_(std::move(product)), sums_(std::move(sums)), order_(order) {}
+  int64_t workspace_bytes() const override { return product_->workspace_bytes(); }
+  absl::Status Launch(Stream& stream, const KernelArguments& arguments) override {
+    RETURN_IF_ERROR(sums_->Launch(stream, arguments));
+    const void* const operands[] = {arguments.inputs[order_.a], arguments.inputs[order_.b]};
+    return product_->Launch(stream, {operands, arguments.outputs, arguments.scalars, arguments.workspace});
+  }
+
+ private:
+  const std::unique_ptr<Kernel> product_, sums_;
+  const Order order_;
+};
+
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareWeightGrad(const KernelSpec& spec, CudaContext& context) {
+  ASSIGN_OR_RETURN(const WeightGradient gradient, ReadMatMulWeightGrad(spec));
+  const MatrixProduct& product = gradient.product;
+  const Order order = gradient.dy_first ? Order{0, 1} : Order{1, 0};
+  absl::StatusOr<std::shared_ptr<BlasProduct>> blas = absl::UnimplementedError("an empty product");
+  if (product.m * product.k * product.n > 0) {
+    blas = BlasProduct::Create(spec, product, gradient.dy_first ? Epilogue::kSumOfA : Epilogue::kSumOfB,
+                               context);
+  }
+  if (absl::IsUnimplemented(blas.status())) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Kernel> made, MakeProduct(spec, product, context));
+    ASSIGN_OR_RETURN(std::unique_ptr<Kernel> sums, MakeSums(spec, gradient));
+    return std::make_unique<WeightGradKernel>(std::move(made), std::move(sums), order);
+  }
+  RETURN_IF_ERROR(blas.status());
+  const int64_t workspace = (*blas)->workspace_bytes();
+  return MakeKernel(workspace,
+                    [order, blas = *std::move(blas)](cudaStream_t stream, const KernelArguments& arguments) {
+                      return blas->Run(stream, arguments.inputs[order.a], arguments.inputs[order.b],
+                                       arguments.outputs[0], arguments.workspace, arguments.outputs[1]);
+                    });
+}
+
+}  // namespace
+
+void RegisterMatMulWeightGradKernels(KernelRegistry& registry) {
+  registry.Add("MatMulWeightGrad", kPipecDomain, PrepareWeightGrad);
+}
+
+}  // namespace pipec::cuda
