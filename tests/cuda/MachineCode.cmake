@@ -12,7 +12,7 @@ endif()
 
 set(folder ${CMAKE_CURRENT_BINARY_DIR}/machine_code)
 file(MAKE_DIRECTORY ${folder})
-file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/device/cuda/kernels/*.cu)
+file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/runtime/device/cuda/kernels/*.cu ${CMAKE_SOURCE_DIR}/runtime/device/cuda/cub/*.cu)
 set(objects)
 foreach(kernel ${kernels})
   get_filename_component(name ${kernel} NAME_WE)

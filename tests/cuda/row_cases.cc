@@ -16,13 +16,16 @@ MakeCase Reduction(const std::string& op) {
     Shape shape = AnyShape(random);
     // Of a product of few elements near 1, not of none or of infinities.
     if (op == "ReduceProd" && NumElements(shape) > 64) shape = {Draw(random, 1, 5), Draw(random, 1, 8)};
+    const bool all =
+        op != "ReduceProd" && Draw(random, 0, 7) == 0;  // and so many that all of the device adds them
+    if (all) shape = {Draw(random, 180, 230), Draw(random, 180, 230)};
     AddInput(c, {dtype, shape}, random, op == "ReduceProd");
     const bool keep = Draw(random, 0, 1) != 0;
     c.spec.attributes.Set("keepdims", int64_t{keep});
     std::vector<int64_t> axes;
     Shape result;
     for (int64_t axis = 0; axis < static_cast<int64_t>(shape.size()); ++axis) {
-      const bool gone = Draw(random, 0, 1) != 0;
+      const bool gone = all || Draw(random, 0, 1) != 0;
       if (gone) axes.push_back(Draw(random, 0, 1) ? axis : axis - static_cast<int64_t>(shape.size()));
       if (!gone || keep) result.push_back(gone ? 1 : shape[axis]);
     }
@@ -180,10 +183,11 @@ KernelCase LayerNormalizationWeightGrad(Random& random) {
 }
 
 // Values of which several are equal.
-TensorType AddFew(KernelCase& c, Random& random) {
+TensorType AddFew(KernelCase& c, Random& random, const Shape& shape = {}) {
   TensorType type{Draw(random, 0, 2) ? AnyFloat(random) : DType::kInt32,
                   {Draw(random, 1, 4), Draw(random, 1, 9), Draw(random, 1, 5)}};
   if (Draw(random, 0, 4) == 0) type.shape = {2, 300};
+  if (!shape.empty()) type.shape = shape;
   std::string contents(type.elements() * 8, '\0');
   for (int64_t i = 0; i < type.elements(); ++i) {
     const double value = static_cast<double>(Draw(random, -3, 3));
@@ -210,10 +214,12 @@ MakeCase Extreme(const std::string& op) {
 
 KernelCase TopK(Random& random) {
   KernelCase c = Named("", "TopK");
-  const TensorType type = AddFew(c, random);
-  const int64_t axis = Draw(random, 0, static_cast<int64_t>(type.shape.size()) - 1);
+  const bool many = Draw(random, 0, 2) == 0;  // so that rows are sorted
+  const TensorType type =
+      AddFew(c, random, many ? Shape{Draw(random, 1, 2), 300, Draw(random, 1, 2)} : Shape());
+  const int64_t axis = many ? 1 : Draw(random, 0, static_cast<int64_t>(type.shape.size()) - 1);
   Shape shape = type.shape;
-  shape[axis] = Draw(random, 1, std::min<int64_t>(shape[axis], 6));
+  shape[axis] = many ? Draw(random, 1, shape[axis]) : Draw(random, 1, std::min<int64_t>(shape[axis], 6));
   AddConstant(c, {shape[axis]});
   if (Draw(random, 0, 1)) c.constants.clear();
   c.spec.attributes.Set("axis", axis);
@@ -225,10 +231,12 @@ KernelCase TopK(Random& random) {
 MakeCase Cumulative(const std::string& op) {
   return [=](Random& random) {
     KernelCase c = Named("", op);
-    const TensorType type{Draw(random, 0, 2) ? AnyFloat(random) : DType::kInt64,
-                          {Draw(random, 1, 5), Draw(random, 1, 7), Draw(random, 1, 5)}};
+    TensorType type{Draw(random, 0, 2) ? AnyFloat(random) : DType::kInt64,
+                    {Draw(random, 1, 5), Draw(random, 1, 7), Draw(random, 1, 5)}};
+    const bool long_rows = op == "CumSum" && Draw(random, 0, 3) == 0;  // a block each
+    if (long_rows) type.shape = {Draw(random, 1, 2), Draw(random, 256, 700), Draw(random, 1, 2)};
     AddInput(c, type, random);
-    AddConstant(c, {Draw(random, -3, 2)});
+    AddConstant(c, {long_rows ? 1 : Draw(random, -3, 2)});
     c.spec.inputs[1].type.shape = {};
     c.spec.attributes.Set("exclusive", Draw(random, 0, 1));
     c.spec.attributes.Set("reverse", Draw(random, 0, 1));

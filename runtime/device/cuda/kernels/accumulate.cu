@@ -1,7 +1,9 @@
 // Accumulate (sum, x) -> (sum'): x in microbatch 0, else sum + x, in the type of sum; sum' lies where sum lies. With the
-// attribute samples, 0 stands for the x of a microbatch that has padding. SquaredNorm (g) -> (n): float64, in an order that
-// the number of elements alone decides.
+// attribute samples, 0 stands for the x of a microbatch that has padding. SquaredNorm (g) -> (n): float64, by all
+// of the device (device_wide.h).
 #include "runtime/base/status.h"
+#include "runtime/device/cuda/cuda_status.h"
+#include "runtime/device/cuda/kernels/device_wide.h"
 #include "runtime/device/cuda/kernels/elements.cuh"
 #include "runtime/device/cuda/kernels/make_kernel.h"
 #include "runtime/device/cuda/kernels/register.h"
@@ -66,39 +68,21 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareAccumulate(const KernelSpec& spec
   return NoKernelFor(spec, x.dtype);
 }
 
-template <typename T>
-__global__ void __launch_bounds__(kThreads) SquaresOfBlock(const T* g, int64_t n, double* partial) {
-  double total = 0;
-  for (int64_t i = FirstItem(); i < n; i += ItemStride()) {
-    const double value = Widen(g[i]);
-    total += value * value;
-  }
-  total = FoldThreads<SumOf, kThreads>(total, 0.0);
-  if (threadIdx.x == 0) partial[blockIdx.x] = total;
-}
-
-__global__ void __launch_bounds__(kThreads) AddUp(const double* partial, int count, double* total) {
-  double value = 0;
-  for (int i = threadIdx.x; i < count; i += kThreads) value += partial[i];
-  value = FoldThreads<SumOf, kThreads>(value, 0.0);
-  if (threadIdx.x == 0) *total = value;
-}
-
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareSquaredNorm(const KernelSpec& spec, CudaContext&) {
   RETURN_IF_ERROR(CheckOperands(spec, {1, 1}));
   const TensorType& type = spec.inputs[0].type;
   RETURN_IF_ERROR(CheckOutputElements(spec, 0, DType::kFloat64, 1));
-  const int64_t n = type.elements();
-  const int blocks = static_cast<int>(std::clamp<int64_t>(n / (8 * kThreads), 1, 1024));
-  return ForAllFloats(spec, type.dtype, [n, blocks](auto tag) {
-    using T = typename decltype(tag)::type;
-    const int64_t workspace = blocks * static_cast<int64_t>(sizeof(double));
+  return ForAllFloats(spec, type.dtype, [&](auto) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+    const int64_t n = type.elements();
+    size_t scratch = 0;
+    RETURN_IF_ERROR(CudaStatus(DeviceSumBytes(Terms::kSquares, type.dtype, n, &scratch),
+                               "the workspace of a device-wide sum"));
     return MakeKernel(
-        workspace, [n, blocks](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
-          auto* const partial = static_cast<double*>(arguments.workspace);
-          RETURN_IF_ERROR(
-              Launch(SquaresOfBlock<T>, blocks, kThreads, stream, Input<T>(arguments, 0), n, partial));
-          return Launch(AddUp, 1, kThreads, stream, partial, blocks, Output<double>(arguments, 0));
+        static_cast<int64_t>(scratch),
+        [n, scratch, dtype = type.dtype](cudaStream_t stream, const KernelArguments& arguments) {
+          return CudaStatus(DeviceSum(Terms::kSquares, dtype, arguments.inputs[0], n,
+                                      Output<double>(arguments, 0), arguments.workspace, scratch, stream),
+                            "a device-wide sum");
         });
   });
 }

@@ -9,6 +9,7 @@
 #include "runtime/device/cuda/kernels/integers.cuh"
 #include "runtime/device/cuda/kernels/make_kernel.h"
 #include "runtime/device/cuda/kernels/register.h"
+#include "runtime/device/cuda/kernels/sorted_top_k.h"
 #include "runtime/device/cuda/launch.h"
 #include "runtime/device/operands/axis.h"
 
@@ -135,6 +136,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareTopK(const KernelSpec& spec, Cuda
   const Order order{largest, false, largest};
   const FaultSite fault =
       context.AddFaultSite(spec, "K", absl::StrCat("what the results have room for, ", k));
+  if (const TopKOrder sorted{view, k, largest}; IsSorted(sorted, x.dtype))
+    return MakeSortedTopK(spec, sorted, fault);
   return ForTypes(Types(), spec, x.dtype, [=](auto tag) {
     using T = typename decltype(tag)::type;
     return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
@@ -187,6 +190,48 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
 }
 
+template <bool kProduct, typename C>
+__device__ __forceinline__ C With(C a, C b) {
+  return kProduct ? WrapMul(a, b) : WrapAdd(a, b);
+}
+
+// A block a row, kThreads elements at a time: the same order in every run, which CUB's scan of a whole device does not keep.
+template <bool kProduct, typename T>
+__global__ void __launch_bounds__(kThreads, 1)
+    AccumulatedByBlocks(const T* x, T* y, const AxisView view, bool exclusive, bool reverse) {
+  using C = Compute<T>;
+  __shared__ C ends[kThreads / 32];  // of what each warp's elements give
+  const C none = static_cast<C>(kProduct ? 1 : 0);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (int64_t row = blockIdx.x; row < view.outer * view.inner; row += gridDim.x) {
+    C before = none;  // of all elements so far
+    for (int64_t begin = 0; begin < view.length; begin += kThreads) {
+      const int64_t k = begin + threadIdx.x;
+      const int64_t place = RowAt(view, row) + (reverse ? view.length - 1 - k : k) * view.inner;
+      C with = k < view.length ? Widen(x[place]) : none;
+#pragma unroll
+      for (int offset = 1; offset < 32; offset *= 2) {
+        const C lower = __shfl_up_sync(0xffffffffu, with, offset);
+        if (lane >= offset) with = With<kProduct>(lower, with);
+      }
+      if (lane == 31) ends[warp] = with;
+      C without = __shfl_up_sync(0xffffffffu, with, 1);
+      if (lane == 0) without = none;
+      __syncthreads();
+      C lower = before;
+      for (int other = 0; other < kThreads / 32; ++other) {
+        if (other < warp) lower = With<kProduct>(lower, ends[other]);
+        before = With<kProduct>(before, ends[other]);
+      }
+      __syncthreads();
+      if (k < view.length) y[place] = Narrow<T>(With<kProduct>(lower, exclusive ? without : with));
+    }
+  }
+}
+
+// What a block a row is worth it for: a row that is long, of which there are few.
+bool TakesBlocks(const AxisView& view) { return view.length >= 256 && view.outer * view.inner < 16384; }
+
 template <bool kProduct>
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareCumulative(const KernelSpec& spec, CudaContext&) {
   RETURN_IF_ERROR(CheckOperands(spec, {2, 2}));
@@ -207,6 +252,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareCumulative(const KernelSpec& spec
     return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
       const int64_t rows = view.outer * view.inner;
       if (rows * view.length == 0) return absl::OkStatus();
+      if (TakesBlocks(view)) {
+        return Launch(AccumulatedByBlocks<kProduct, T>, RowBlocks(view), kThreads, stream,
+                      Input<T>(arguments, 0), Output<T>(arguments, 0), view, exclusive, reverse);
+      }
       return Launch(Accumulated<kProduct, T>, BlocksFor(rows), kThreads, stream, Input<T>(arguments, 0),
                     Output<T>(arguments, 0), view, exclusive, reverse);
     });

@@ -74,15 +74,20 @@ class WeightGradKernel : public Kernel {
   const Order order_;
 };
 
+// Both at once; Unimplemented if cuBLASLt does not do that.
+absl::StatusOr<std::shared_ptr<BlasProduct>> WithSums(const KernelSpec& spec, const WeightGradient& gradient,
+                                                      CudaContext& context) {
+  const MatrixProduct& product = gradient.product;
+  if (product.m * product.k * product.n == 0) return absl::UnimplementedError("an empty product");
+  return BlasProduct::Create(spec, product, gradient.dy_first ? Epilogue::kSumOfA : Epilogue::kSumOfB,
+                             context);
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareWeightGrad(const KernelSpec& spec, CudaContext& context) {
   ASSIGN_OR_RETURN(const WeightGradient gradient, ReadMatMulWeightGrad(spec));
   const MatrixProduct& product = gradient.product;
   const Order order = gradient.dy_first ? Order{0, 1} : Order{1, 0};
-  absl::StatusOr<std::shared_ptr<BlasProduct>> blas = absl::UnimplementedError("an empty product");
-  if (product.m * product.k * product.n > 0) {
-    blas = BlasProduct::Create(spec, product, gradient.dy_first ? Epilogue::kSumOfA : Epilogue::kSumOfB,
-                               context);
-  }
+  absl::StatusOr<std::shared_ptr<BlasProduct>> blas = WithSums(spec, gradient, context);
   if (absl::IsUnimplemented(blas.status())) {
     ASSIGN_OR_RETURN(std::unique_ptr<Kernel> made, MakeProduct(spec, product, context));
     ASSIGN_OR_RETURN(std::unique_ptr<Kernel> sums, MakeSums(spec, gradient));

@@ -1,10 +1,14 @@
 // ReduceSum, ReduceMean, ReduceSumSquare, ReduceMax, ReduceMin and ReduceProd of floats, int64 and int32, with axes that are known at load. The order of every sum is fixed by the
-// shape alone. Threads add in the type they compute in, what they give is added in float64.
+// shape alone. Threads add in the type they compute in, what they give is added in float64. A sum of many elements that has one
+// result is by all of the device (device_wide.h).
 #include <cmath>
+#include <cstddef>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/device/cuda/cuda_status.h"
+#include "runtime/device/cuda/kernels/device_wide.h"
 #include "runtime/device/cuda/kernels/elements.cuh"
 #include "runtime/device/cuda/kernels/integers.cuh"
 #include "runtime/device/cuda/kernels/make_kernel.h"
@@ -158,6 +162,36 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <typename Op>
+inline constexpr bool kIsSum =
+    std::is_same_v<Op, Sum> || std::is_same_v<Op, Mean> || std::is_same_v<Op, SumSquare>;
+
+// Of so many elements a single sum is one by all of the device.
+constexpr int64_t kWide = 1 << 15;
+
+template <typename Op, typename T>
+__global__ void Store(const double* total, T* y, int64_t reduced) {
+  *y = Finish<Op, T>(*total, reduced);
+}
+
+template <typename Op, typename T>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeWideSum(DType dtype, int64_t n) {
+  constexpr Terms kWhat = std::is_same_v<Op, SumSquare> ? Terms::kSquares : Terms::kElements;
+  constexpr int64_t kTotal = 256;  // bytes before the scratch, which keep it aligned
+  size_t scratch = 0;
+  RETURN_IF_ERROR(
+      CudaStatus(DeviceSumBytes(kWhat, dtype, n, &scratch), "the workspace of a device-wide sum"));
+  return MakeKernel(kTotal + static_cast<int64_t>(scratch),
+                    [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
+                      auto* const total = static_cast<double*>(arguments.workspace);
+                      auto* const rest = static_cast<std::byte*>(arguments.workspace) + kTotal;
+                      RETURN_IF_ERROR(CudaStatus(
+                          DeviceSum(kWhat, dtype, arguments.inputs[0], n, total, rest, scratch, stream),
+                          "a device-wide sum"));
+                      return Launch(Store<Op, T>, 1, 1, stream, total, Output<T>(arguments, 0), n);
+                    });
+}
+
+template <typename Op>
 absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec, CudaContext&) {
   RETURN_IF_ERROR(CheckOperands(spec, {1, 2}));
   const DType dtype = spec.inputs[0].type.dtype;
@@ -181,16 +215,23 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec, CudaCont
   const Axes kept = AxesOf(plan->kept, plan->kept_rank, plan->kept_elements);
   const Axes reduced = AxesOf(plan->reduced, plan->reduced_rank, plan->reduced_elements);
   using Types = TypeList<float, double, __half, __nv_bfloat16, int64_t, int32_t>;
-  return ForTypes(Types(), spec, dtype, [=, rows = plan->inner_reduced](auto tag) {
-    using T = typename decltype(tag)::type;
-    return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
-      if (kept.elements == 0) return absl::OkStatus();
-      const int64_t items = rows ? kept.elements : (kept.elements + 31) / 32;
-      return Launch(rows ? ReduceRows<Op, T> : ReduceColumns<Op, T>,
-                    dim3(static_cast<unsigned>(std::min<int64_t>(items, 1 << 16))), kThreads, stream,
-                    Input<T>(arguments, 0), Output<T>(arguments, 0), kept, reduced);
-    });
-  });
+  const bool wide =
+      kept.elements == 1 && plan->inner_reduced && reduced.rank == 1 && reduced.elements >= kWide;
+  return ForTypes(
+      Types(), spec, dtype,
+      [=, rows = plan->inner_reduced](auto tag) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+        using T = typename decltype(tag)::type;
+        if constexpr (kIsSum<Op> && !std::is_integral_v<T>) {
+          if (wide) return MakeWideSum<Op, T>(dtype, reduced.elements);
+        }
+        return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
+          if (kept.elements == 0) return absl::OkStatus();
+          const int64_t items = rows ? kept.elements : (kept.elements + 31) / 32;
+          return Launch(rows ? ReduceRows<Op, T> : ReduceColumns<Op, T>,
+                        dim3(static_cast<unsigned>(std::min<int64_t>(items, 1 << 16))), kThreads, stream,
+                        Input<T>(arguments, 0), Output<T>(arguments, 0), kept, reduced);
+        });
+      });
 }
 
 }  // namespace
