@@ -73,13 +73,15 @@ class Drawing(PageCase):
             shown = {(rank, mb, kind): (pixels(begin), pixels(end)) for _, kind, rank, _, mb, begin, end in planned}
             bars, numbers = self.bars(), self.numbers()
             self.assertTrue(numbers, "no number fits")
-            tops = sorted({y for _, y, *_ in numbers})
+            # What is cut off at an edge may be written smaller, and lies a little higher.
+            tops = sorted(y for y, _ in collections.Counter(y for _, y, *_ in numbers).most_common(2))
             for x, y, style, number in numbers:
-                left, right = shown[tops.index(y), number, style[0]]
+                left, right = shown[min((0, 1), key=lambda rank: abs(tops[rank] - y)), number, style[0]]
                 self.assertTrue(left - 1 < x < right + 1, f"number {number} lies at {x}, its bar from {left} to {right}")
             if zoomed:
-                wide = [bar for bar in bars if bar[1] != "once" and bar[3] > 16]
-                self.assertEqual(len(numbers), len(wide), "where they fit all bars have numbers")
+                wide, narrow = ([bar for bar in bars if bar[1] != "once" and bar[3] > least] for least in (16, 5))
+                self.assertLessEqual(len(wide), len(numbers), "where they fit all bars have numbers")
+                self.assertLessEqual(len(numbers), len(narrow), "no number where none fits")
             else:
                 self.assertLess(len(numbers), 1 + len(bars))
             for _ in range(4):
@@ -102,7 +104,7 @@ class Drawing(PageCase):
             mine = [(kind, begin, end) for _, kind, r, _, _, begin, end in slices(trace) if r == rank]
             first_backward = min(begin for kind, begin, _ in mine if kind == "B")
             last_forward = max(end for kind, _, end in mine if kind == "F")
-            after = min(begin for kind, begin, _ in mine if begin >= last_forward)
+            after = min(begin for kind, begin, _ in mine if begin >= last_forward - 1e-9)  # times are rounded
             limits = {"warm-up": (mine[0][1], max(end for kind, _, end in mine if kind == "F" and end <= first_backward)),
                       "steady": (first_backward, last_forward), "cool-down": (after, mine[-1][2])}
             for phase, (begin, end) in limits.items():
@@ -176,7 +178,7 @@ class Drawing(PageCase):
         plan, profile = self.folder / "profiled.plan", self.folder / "profile.json"
         self.run_tool("pipec", model, "--stages=2", "--microbatches=8", "-o", plan)
         self.run_tool("piperun", plan, "--data=synthetic", "--steps=2", "--threads=1", f"--profile={profile}")
-        for batch, label in ((8, r"from (measured costs|costs 99.*)"), (64, r"from costs [\d.]+ % measured, [\d.]+ % fitted")):
+        for batch, label in ((8, r"from (measured costs|costs 9\d.*)"), (64, r"from costs [\d.]+ % measured, [\d.]+ % fitted")):
             report, said, _ = self.report(model, "--stages=2", "--microbatches=8", f"--batch={batch}", f"--profile={profile}")
             self.assertRegex(said["simulated"], f"^{label}$")
             self.show(report)
