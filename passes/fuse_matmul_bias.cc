@@ -3,6 +3,9 @@
 //   after:  y = ai.pipec::FusedMatMul(x, W, b)
 // So a product's result is written once, and in 16 bits rounded once; and the gradients of W and b are one node.
 // Only if nothing else uses t. A cut at t is one at y: the arithmetic is the same wherever the cut is.
+// Activations stay nodes. One that runs again would take its product along, which costs far more; its gradient would
+// be part of the next product's, which another stage may have; and cuBLASLt's Relu makes 0 of NaN (NVIDIA's forum,
+// topic 329783), where a loss that is not finite must show.
 // Level model; before the cut, as every change of arithmetic, and before gradients. After fuse-transpose-matmul,
 // whose products have biases too; before split-parameter-ops, which asks for the uses of parameters.
 #include <algorithm>

@@ -51,12 +51,15 @@ TEST_P(CudaMutants, AWaitThatIsLeftOutIsCaught) {
     const std::vector<uint64_t> sites = cuda_emulation::WaitSites();
     EXPECT_GE(sites.size(), 6u);
     for (size_t k = 0; k < sites.size(); ++k) {
-      cuda_emulation::SetSeed(k);
-      cuda_emulation::IgnoreWaitsAt(sites[k]);
-      const Trained mutant = Train(plan, devices(), train_);
       ++tried;
-      const bool found = !cuda_emulation::TakeReports().empty() || !mutant.status.ok() ||
-                         mutant.losses != right.losses || mutant.parameters != right.parameters;
+      bool found = false;
+      for (size_t order = 0; order < 3 && !found; ++order) {  // which works overtake each other is drawn
+        cuda_emulation::SetSeed(k + order * sites.size());
+        cuda_emulation::IgnoreWaitsAt(sites[k]);
+        const Trained mutant = Train(plan, devices(), train_);
+        found = !cuda_emulation::TakeReports().empty() || !mutant.status.ok() || mutant.losses != right.losses ||
+                mutant.parameters != right.parameters;
+      }
       caught += found;
       if (!found) std::printf("missed: %s, %zu of %zu\n", schedule.name, k, sites.size());
     }
