@@ -115,5 +115,60 @@ TEST(CudaProducts, OfSixteenBitsAreTheCpusOfFloat32) {
   }
 }
 
+// What a run says when one of its calls fails, call by call: what it is made of.
+std::string SaysOfItsCalls(const KernelCase& kernel_case) {
+  cuda_emulation::SetSeed(0);
+  EXPECT_TRUE(RunCase(*MakeCudaDevice(0), kernel_case).ok());
+  const int64_t calls = cuda_emulation::CallCount();
+  std::string all;
+  for (int64_t k = 1; k <= calls; ++k) {
+    cuda_emulation::SetSeed(0);
+    cuda_emulation::FailCall(k, cudaErrorNotSupported);
+    absl::StrAppend(&all, RunCase(*MakeCudaDevice(0), kernel_case).status().message(), "\n");
+  }
+  cuda_emulation::SetSeed(0);
+  cuda_emulation::TakeReports();
+  return all;
+}
+
+KernelCase OfTypes(const Name& name, const std::vector<TensorType>& inputs,
+                   const std::vector<TensorType>& outputs) {
+  std::mt19937_64 random(1);
+  KernelCase c;
+  c.spec.domain = name.first, c.spec.op = c.spec.name = name.second;
+  for (const TensorType& type : inputs)
+    c.spec.inputs.push_back({type}), c.inputs.push_back(RandomContents(type, random));
+  for (const TensorType& type : outputs) c.spec.outputs.push_back({type});
+  return c;
+}
+
+// cuBLASLt does it all; of float64 it has no epilogues, and kernels do the rest.
+TEST(CudaKernels, ABiasAndItsGradientAreEpilogues) {
+  for (DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    const auto is = [&](Shape shape) { return TensorType{dtype, std::move(shape)}; };
+    for (const KernelCase& c :
+         {OfTypes({"ai.pipec", "FusedMatMul"}, {is({6, 4}), is({4, 8}), is({8})}, {is({6, 8})}),
+          OfTypes({"", "Gemm"}, {is({6, 4}), is({4, 8}), is({8})}, {is({6, 8})}),
+          OfTypes({"ai.pipec", "MatMulWeightGrad"}, {is({6, 4}), is({6, 8})}, {is({8, 4}), is({4})})}) {
+      const std::string said = SaysOfItsCalls(c);
+      EXPECT_THAT(said, testing::HasSubstr("cublasLtMatmul")) << c.spec.op;
+      EXPECT_EQ(said.find("launching a kernel") == std::string::npos, dtype == DType::kFloat32) << c.spec.op;
+    }
+  }
+}
+
+TEST(CudaKernels, ManyElementsAreForAllOfTheDevice) {
+  const TensorType many{DType::kFloat32, {1 << 16}}, one{DType::kFloat32, {1}};
+  EXPECT_THAT(SaysOfItsCalls(OfTypes({"", "ReduceSum"}, {many}, {one})),
+              testing::HasSubstr("a device-wide sum"));
+  EXPECT_THAT(SaysOfItsCalls(OfTypes({"ai.pipec", "SquaredNorm"}, {many}, {{DType::kFloat64, {}}})),
+              testing::HasSubstr("a device-wide sum"));
+  KernelCase top = OfTypes({"", "TopK"}, {{DType::kFloat32, {2, 300}}, {DType::kInt64, {1}}},
+                           {{DType::kFloat32, {2, 100}}, {DType::kInt64, {2, 100}}});
+  const int64_t k = 100;
+  top.inputs[1].assign(reinterpret_cast<const char*>(&k), sizeof k);
+  EXPECT_THAT(SaysOfItsCalls(top), testing::HasSubstr("a device-wide sort"));
+}
+
 }  // namespace
 }  // namespace pipec
