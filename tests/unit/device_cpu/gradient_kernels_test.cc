@@ -84,8 +84,24 @@ TEST(ConvolutionGradients, AreTheSameEveryTime) {
 
 TEST(PoolGradients, IndicesOutsideOfThePlaneAreRefused) {
   KernelCall call("MaxPoolGrad", kHelpers);
-  call.Attr("shape", Ints{1, 2, 3}).In(Make(kF32, {1, 2, 1}, {1, 1})).In(Make(DType::kInt64, {1, 2, 1}, {0, 2}));
+  call.Attr("shape", Ints{1, 2, 3}).Attr("kernel_shape", Ints{3}).In(Make(kF32, {1, 2, 1}, {1, 1})).In(Make(DType::kInt64, {1, 2, 1}, {0, 2}));
   EXPECT_THAT(call.Out(kF32, {1, 2, 3}).Error(), testing::HasSubstr("index 2 is outside [3,6)"));
+}
+
+// The second window of each plane lies behind X: minus infinity, and nothing flows back.
+TEST(PoolGradients, AWindowInThePaddingAloneReadsNothing) {
+  const auto call = [](const char* op, const char* domain) {
+    KernelCall call(op, domain);
+    call.Attr("kernel_shape", Ints{2}).Attr("strides", Ints{2}).Attr("pads", Ints{0, 2});
+    return call;
+  };
+  KernelCall pool = call("MaxPool", "");
+  pool.In(Make(kF32, {1, 2, 2}, {1, 2, 4, 3})).Out(kF32, {1, 2, 2}).Out(DType::kInt64, {1, 2, 2});
+  EXPECT_THAT(pool.Get(1), testing::ElementsAre(1, 0, 2, 2));
+  KernelCall gradient = call("MaxPoolGrad", kHelpers);
+  gradient.Attr("shape", Ints{1, 2, 2}).In(Make(kF32, {1, 2, 2}, {1, 2, 3, 4}));
+  gradient.In(Make(DType::kInt64, {1, 2, 2}, {1, 0, 2, 2})).Out(kF32, {1, 2, 2});
+  EXPECT_THAT(gradient.Get(), testing::ElementsAre(0, 1, 3, 0));
 }
 
 // The gradient goes to the first of the greatest, as in PyTorch; to the last NaN.

@@ -50,12 +50,33 @@ int64_t RowMajor(int64_t index, absl::Span<const int64_t> places) {
   return place;
 }
 
+// How many taps of each window of an axis count.
+std::vector<int64_t> Counts(const Pooling& pooling, const WindowAxis& axis) {
+  std::vector<int64_t> counts(axis.out);
+  for (int64_t o = 0; o < axis.out; ++o) counts[o] = pooling.Counted(axis, axis.Start(o));
+  return counts;
+}
+
+// Of each window of a plane whether it lies in the padding alone: then it has read nothing, though it has an index.
+std::vector<bool> Blind(const Pooling& pooling) {
+  const auto& [depth, height, width] = pooling.windows.axes;
+  std::vector<bool> blind;
+  for (const int64_t d : Counts(pooling, depth)) {
+    for (const int64_t h : Counts(pooling, height)) {
+      for (const int64_t w : Counts(pooling, width)) blind.push_back(d == 0 || h == 0 || w == 0);
+    }
+  }
+  return blind;
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareMax(const KernelSpec& spec) {
   RETURN_IF_ERROR(CheckOperands(spec, {.min_inputs = 2, .max_inputs = 2}));
   const TensorType& type = spec.inputs[0].type;
   RETURN_IF_ERROR(CheckInput(spec, 1, {DType::kInt64, type.shape}));
   ASSIGN_OR_RETURN(const Planes planes, ReadPlanes(spec));
   const bool column_major = spec.attributes.Int("storage_order", 0) != 0;
+  ASSIGN_OR_RETURN(const Pooling pooling, ReadPooling(spec, planes.shape, type.shape));
+  const std::vector<bool> blind = Blind(pooling);
   return ForFloats(spec, type.dtype, [=](auto zero) {
     using T = decltype(zero);
     return MakeKernel(0, [=](const KernelArguments& arguments) {
@@ -73,6 +94,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareMax(const KernelSpec& spec) {
       std::fill_n(dx, elements, T{0});
       ParallelFor(planes.count, Grain(planes), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin * windows; i < end * windows; ++i) {
+          if (blind[i % windows]) continue;
           int64_t place = indices[i];
           if (column_major) {
             const int64_t first = i / windows * planes.places;
@@ -84,13 +106,6 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareMax(const KernelSpec& spec) {
       return absl::OkStatus();
     });
   });
-}
-
-// How many taps of each window of an axis count.
-std::vector<int64_t> Counts(const Pooling& pooling, const WindowAxis& axis) {
-  std::vector<int64_t> counts(axis.out);
-  for (int64_t o = 0; o < axis.out; ++o) counts[o] = pooling.Counted(axis, axis.Start(o));
-  return counts;
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareAverage(const KernelSpec& spec) {
