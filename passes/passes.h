@@ -11,6 +11,7 @@ absl::StatusOr<bool> ExpandGradient(Module& module, const PassContext& context);
 absl::StatusOr<bool> EliminateIdentity(Module& module, const PassContext& context);
 absl::StatusOr<bool> FoldConstants(Module& module, const PassContext& context);
 absl::StatusOr<bool> EliminateDead(Module& module, const PassContext& context);
+absl::StatusOr<bool> FuseAttention(Module& module, const PassContext& context);
 absl::StatusOr<bool> FuseTransposeMatmul(Module& module, const PassContext& context);
 absl::StatusOr<bool> FuseMatmulBias(Module& module, const PassContext& context);
 absl::StatusOr<bool> SplitParameterOps(Module& module, const PassContext& context);

@@ -22,6 +22,8 @@ constexpr PassInfo kPasses[] = {
      "before the batch axis and whatever asks which nodes mix samples"},
     {"eliminate-dead", EliminateDead, kModel, kModel, false,
      "after folding left shape arithmetic without users; before fusion, which asks for single users"},
+    {"fuse-attention", FuseAttention, kModel, kModel, false,
+     "without dead users of its weights; before transposes disappear in products, where it would not see them"},
     {"fuse-transpose-matmul", FuseTransposeMatmul, kModel, kModel, false,
      "before the cut, as every change of arithmetic, and before gradients, which then need no transposes either"},
     {"fuse-matmul-bias", FuseMatmulBias, kModel, kModel, false,

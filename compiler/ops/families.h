@@ -7,6 +7,7 @@ namespace pipec {
 
 absl::Span<const OpInfo> ElementwiseOps();
 absl::Span<const OpInfo> MatMulOps();
+absl::Span<const OpInfo> FusedAttentionOps();
 absl::Span<const OpInfo> NormalizationOps();
 absl::Span<const OpInfo> WindowOps();
 absl::Span<const OpInfo> RecurrentOps();

@@ -24,6 +24,7 @@ constexpr absl::string_view kMixing[] = {"ArgMax",
                                          "Det",
                                          "DynamicQuantizeLinear",
                                          "Einsum",
+                                         "FusedAttention",
                                          "FusedMatMul",
                                          "GRU",
                                          "Gemm",
@@ -90,7 +91,7 @@ int Gathered(const Node& node) {
 
 int MixedOperand(const Node& node) {
   const int batched = FirstBatched(node);
-  if (batched < 0 || (!node.domain().empty() && !node.Is("FusedMatMul", kPipecDomain))) return -1;
+  if (batched < 0 || (!node.domain().empty() && !absl::StartsWith(node.op(), "Fused"))) return -1;
   if (node.Is("BatchNormalization")) return node.attributes.Int("training_mode") != 0 ? 0 : -1;
   if (node.Is("Gather")) return Gathered(node);
   if (node.output(0) && IsBroadcast(node.op(), node.domain())) return MetByAnother(node);

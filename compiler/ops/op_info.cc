@@ -32,8 +32,9 @@ absl::Span<const OpInfo> AllOps() {
   static const std::vector<OpInfo>* const kOps = [] {
     auto* ops = new std::vector<OpInfo>;
     for (absl::Span<const OpInfo> family :
-         {ElementwiseOps(), MatMulOps(), WindowOps(), NormalizationOps(), RecurrentOps(), ReductionOps(),
-          ShapeOps(), SelectionOps(), SizedByDataOps(), DropoutOps(), LossOps(), UpdateOps(), GradientOps()}) {
+         {ElementwiseOps(), MatMulOps(), FusedAttentionOps(), WindowOps(), NormalizationOps(), RecurrentOps(),
+          ReductionOps(), ShapeOps(), SelectionOps(), SizedByDataOps(), DropoutOps(), LossOps(), UpdateOps(),
+          GradientOps()}) {
       ops->insert(ops->end(), family.begin(), family.end());
     }
     return ops;

@@ -61,7 +61,7 @@ constexpr absl::string_view kNormOps[] = {
     "RMSNormalization",   "MeanVarianceNormalization", "Softmax",
 };
 
-constexpr absl::string_view kSmallHelpers[] = {"FusedMatMul"};
+constexpr absl::string_view kSmallHelpers[] = {"FusedAttention", "FusedMatMul"};
 constexpr absl::string_view kFloat32Helpers[] = {
     "Accumulate",     "BinaryCrossEntropyWithLogits", "MeanSquaredError", "NegativeLogLikelihood",
     "RunningAverage", "SoftmaxCrossEntropy",

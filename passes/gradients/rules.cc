@@ -15,7 +15,7 @@ const std::vector<GradientRuleEntry>& Rules() {
   static const auto* const rules = [] {
     auto* all = new std::vector<GradientRuleEntry>;
     for (auto family :
-         {ActivationRules, ArithmeticRules, BlockRules,      DeformConvRules,    DeterminantRules,
+         {ActivationRules, ArithmeticRules, AttentionRules, BlockRules,      DeformConvRules,    DeterminantRules,
           EinsumRules,     FourierRules,    GridSampleRules, IndexingRules,      LossRules,
           MathRules,       MatMulRules,     NormRules,       NormalizationRules, QuantizationRules,
           RecurrentRules,  ReductionRules,  RegionRules,     ResizeRules,        ScatterRules,

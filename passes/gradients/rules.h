@@ -7,6 +7,7 @@ namespace pipec {
 
 absl::Span<const GradientRuleEntry> ActivationRules();
 absl::Span<const GradientRuleEntry> ArithmeticRules();
+absl::Span<const GradientRuleEntry> AttentionRules();
 absl::Span<const GradientRuleEntry> BlockRules();
 absl::Span<const GradientRuleEntry> DeformConvRules();
 absl::Span<const GradientRuleEntry> DeterminantRules();

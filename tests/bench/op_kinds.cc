@@ -18,6 +18,8 @@ const KindOfOp kKinds[] = {
     {"MatMulWeightGrad", "product, attention"},
     {"Softmax", "product, attention"},
     {"SoftmaxGrad", "product, attention"},
+    {"FusedAttention", "product, attention"},
+    {"FusedAttentionGrad", "product, attention"},
     {"Where", "product, attention"},
     {"aten::addmm", "product, attention"},
     {"aten::bmm", "product, attention"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "tests/cuda/attention_cases.h"
 #include "tests/cuda/channel_cases.h"
 #include "tests/cuda/draw.h"
 #include "tests/cuda/index_cases.h"
@@ -181,6 +182,7 @@ const std::map<std::pair<std::string, std::string>, MakeCase>& OpCases() {
     (*map)[{"ai.pipec", "FusedMatMul"}] = MatMul("ai.pipec", "FusedMatMul");
     (*map)[{"ai.pipec", "MatMulWeightGrad"}] = MatMulWeightGrad;
     (*map)[{"", "Gemm"}] = Gemm;
+    AddAttentionCases(*map);
     AddRowCases(*map);
     AddChannelCases(*map);
     AddWindowCases(*map);

@@ -189,7 +189,7 @@ absl::Status CheckGradient(Module& module, const CheckGradientOptions& options) 
   RETURN_IF_ERROR(WidenToFloat64(module.graph));
   RETURN_IF_ERROR(RunPasses(module, context,
                             {"eliminate-identity", "fold-constants", "lower-dropout", "eliminate-dead",
-                             "fuse-transpose-matmul", "split-parameter-ops", "copy-outputs"}));
+                             "fuse-attention", "fuse-transpose-matmul", "split-parameter-ops", "copy-outputs"}));
   RETURN_IF_ERROR(AddLoss(module.graph, draws));
   RETURN_IF_ERROR(RunPasses(module, context,
                             {"infer-batch-axis", "key-random", "build-loss", "lower-batch-normalization"}));

@@ -10,8 +10,8 @@ namespace {
 
 const BodyRow* FindBody(absl::string_view op) {
   for (absl::Span<const BodyRow> family :
-       {ActivationBodies(), NormalizationBodies(), WindowBodies(), RecurrentBodies(), SelectionBodies(),
-        SizedByDataBodies(), DropoutBodies(), LossBodies(), UpdateBodies()}) {
+       {ActivationBodies(), AttentionBodies(), NormalizationBodies(), WindowBodies(), RecurrentBodies(),
+        SelectionBodies(), SizedByDataBodies(), DropoutBodies(), LossBodies(), UpdateBodies()}) {
     for (const BodyRow& row : family) {
       if (row.op == op) return &row;
     }

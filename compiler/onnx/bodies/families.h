@@ -14,6 +14,7 @@ struct BodyRow {
 };
 
 absl::Span<const BodyRow> ActivationBodies();
+absl::Span<const BodyRow> AttentionBodies();
 absl::Span<const BodyRow> NormalizationBodies();
 absl::Span<const BodyRow> WindowBodies();
 absl::Span<const BodyRow> RecurrentBodies();

@@ -29,7 +29,8 @@ TypeGroup TypeGroupOf(const Node& node, DType other) {
   if (node.domain() != kPipecDomain && !schema) return group;
   std::string variable;
   const auto is_member = [&](bool input, int k) {
-    if (!schema) return true;
+    // The exponents of attention keep their type: in 16 bits every weight would lose accuracy.
+    if (!schema) return !node.Is("FusedAttention", kPipecDomain) || k != (input ? 3 : 1);
     const auto& formals = input ? schema->inputs() : schema->outputs();
     const auto& formal = formals[std::min<size_t>(k, formals.size() - 1)];
     // Operands of any types, each its own: there is nothing to be of one type with.

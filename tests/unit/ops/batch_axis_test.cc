@@ -51,6 +51,11 @@ TEST(BatchAxis, Table) {
       {"FusedMatMul", {{{2, 4}}, {{3, 4}, 0}}, {2, 3}, 1, With({{"trans_b", int64_t{1}}}), kPipecDomain},
       {"FusedMatMul", {{{3, 4}, 0}, {{4, 6}}, {{6}}}, {3, 6}, 0, {}, kPipecDomain},
       {"FusedMatMul", {{{3, 4}, 0}, {{4, 6}}, {{6}, 0}}, {3, 6}, -1, {}, kPipecDomain},
+      {"FusedAttention", {{{3, 2, 5, 4}, 0}, {{3, 2, 5, 4}, 0}, {{3, 2, 5, 4}, 0}}, {3, 2, 5, 4}, 0, {}, kPipecDomain},
+      {"FusedAttention", {{{3, 5, 4}, 0}, {{3, 5, 4}, 0}, {{3, 5, 4}, 0}, {{3, 1, 5}, 0}}, {3, 5, 4}, 0, {}, kPipecDomain},
+      // Of other samples: queries that see one another, a mask along another axis.
+      {"FusedAttention", {{{5, 4}, 0}, {{5, 4}, 0}, {{5, 4}, 0}}, {5, 4}, -1, {}, kPipecDomain},
+      {"FusedAttention", {{{5, 5, 4}, 0}, {{5, 5, 4}, 0}, {{5, 5, 4}, 0}, {{5, 5}, 0}}, {5, 5, 4}, -1, {}, kPipecDomain},
       {"Gemm", {{{3, 4}, 0}, {{4, 6}}, {{6}}}, {3, 6}, 0},
       {"Gemm", {{{4, 3}, 1}, {{4, 6}}}, {3, 6}, 0, With({{"transA", int64_t{1}}})},
       {"Gemm", {{{3, 4}, 1}, {{4, 6}}}, {3, 6}, -1},

@@ -45,6 +45,16 @@ std::vector<Case> Cases() {
        {{kF32, {2, 3}}, {kF32, {2, 5}}},
        With({{"trans_b", int64_t{1}}}),
        {{kF32, {3, 5}}, {kF32, {3}}}},
+      {"FusedAttention", {{kF32, {2, 5, 4}}, {kF32, {2, 3, 4}}, {kF32, {2, 3, 6}}}, {}, {{kF32, {2, 5, 6}}}},
+      {"FusedAttention",
+       {{kF64, {2, 7, 5, 4}}, {kF64, {2, 7, 3, 4}}, {kF64, {2, 7, 3, 6}}, {kF64, {7, 1, 3}}},
+       {},
+       {{kF64, {2, 7, 5, 6}}, {kF64, {2, 7, 5}}}},
+      {"FusedAttentionGrad",
+       {{kF32, {2, 5, 6}}, {kF32, {2, 5, 4}}, {kF32, {2, 5, 4}}, {kF32, {2, 5, 6}}, {kF32, {2, 5, 6}},
+        {kF32, {2, 5}}, {DType::kBool, {5, 5}}},
+       With({{"causal", int64_t{1}}}),
+       {{kF32, {2, 5, 4}}, {kF32, {2, 5, 4}}, {kF32, {2, 5, 6}}}},
       {"Gradient", {x, c, scalar}, {}, {x, c}},
       {"TanhGrad", {x, x}, {}, {x}},
       {"SigmoidGrad", {x, x}, {}, {x}},
@@ -172,7 +182,9 @@ TEST(Infer, RefusesWrongOperands) {
       Case missing = good;
       missing.inputs.resize(k);
       const bool optional =
-          ((good.op == "SoftmaxCrossEntropy" || good.op == "FusedMatMul") && k == 2) || good.op == "Pack" || good.op == "GradientScale";
+          ((good.op == "SoftmaxCrossEntropy" || good.op == "FusedMatMul") && k == 2) ||
+          (good.op == "FusedAttention" && k == 3) || (good.op == "FusedAttentionGrad" && k == 6) ||
+          good.op == "Pack" || good.op == "GradientScale";
       EXPECT_TRUE(optional || !Infer(missing).ok()) << good.op << " operand " << k;
       if (good.inputs.size() < 2) continue;
       Case taller = good;
@@ -195,6 +207,36 @@ TEST(Infer, RefusesWrongProducts) {
   status = Infer({"FusedMatMul", {{kF32, {2, 3}}, {kF32, {3, 5}}, {kF32, {2, 5}}}, {}, {{}}}).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("the bias must be float32[5]"));
   EXPECT_FALSE(Infer({"FusedMatMul", {{kF32, {2, 3}}, {kF32, {3}}, {kF32, {2}}}, {}, {{}}}).ok());
+}
+
+// What an exponential reads stays float32.
+TEST(Infer, AttentionOfSmallFloats) {
+  constexpr DType kBF16 = DType::kBFloat16;
+  const auto types = [](DType mask, Shape mask_shape) {
+    return Infer({"FusedAttention",
+                  {{kBF16, {2, 5, 4}}, {kBF16, {2, 3, 4}}, {kBF16, {2, 3, 6}}, {mask, mask_shape}},
+                  {},
+                  {{}, {}}});
+  };
+  EXPECT_EQ(*types(kF32, {5, 3}), (std::vector<TensorType>{{kBF16, {2, 5, 6}}, {kF32, {2, 5}}}));
+  EXPECT_TRUE(types(DType::kBool, {2, 1, 1}).ok());
+  EXPECT_FALSE(types(kBF16, {5, 3}).ok());
+  EXPECT_THAT(std::string(types(kF32, {5, 2}).status().message()), HasSubstr("broadcast to [2,5,3]"));
+  EXPECT_FALSE(types(kF32, {1, 2, 5, 3}).ok());
+}
+
+TEST(Infer, RefusesWrongAttention) {
+  const auto ok = [](Shape q, Shape k, Shape v, bool causal = false) {
+    return Infer({"FusedAttention", {{kF32, q}, {kF32, k}, {kF32, v}}, With({{"causal", int64_t{causal}}}), {{}}})
+        .ok();
+  };
+  EXPECT_TRUE(ok({5, 4}, {3, 4}, {3, 6}));
+  EXPECT_FALSE(ok({5, 4}, {3, 5}, {3, 6}));
+  EXPECT_FALSE(ok({5, 4}, {3, 4}, {2, 6}));
+  EXPECT_FALSE(ok({2, 5, 4}, {1, 3, 4}, {2, 3, 6}));
+  EXPECT_FALSE(ok({2, 5, 4}, {3, 4}, {2, 3, 6}));
+  EXPECT_FALSE(ok({5, 4}, {3, 4}, {3, 6}, true));
+  EXPECT_TRUE(ok({3, 4}, {3, 4}, {3, 6}, true));
 }
 
 // Float32 is the result of 16-bit floats where it is asked for.

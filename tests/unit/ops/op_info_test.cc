@@ -39,6 +39,22 @@ TEST(Cost, CountsFlopsAndBytes) {
                            With({{"trans_a", int64_t{1}}})))
                 .flops,
             2 * 2 * 3 * 4);
+  // Two products and 8 operations for each of 7 x 5 x 3 weights; of a causal one for 7 x (1 + 2 + 3 + 4 + 5).
+  EXPECT_EQ(CostOf(*b.Make("FusedAttention", kPipecDomain, {b.Input({7, 5, 4}), b.Input({7, 3, 4}), b.Input({7, 3, 6})},
+                           {{7, 5, 6}}))
+                .flops,
+            7 * 5 * 3 * (2 * 4 + 2 * 6 + 8));
+  EXPECT_EQ(CostOf(*b.Make("FusedAttention", kPipecDomain, {b.Input({7, 5, 4}), b.Input({7, 5, 4}), b.Input({7, 5, 6})},
+                           {{7, 5, 6}}, With({{"causal", int64_t{1}}})))
+                .flops,
+            7 * 15 * (2 * 4 + 2 * 6 + 8));
+  // The way back makes the weights again: five products.
+  EXPECT_EQ(CostOf(*b.Make("FusedAttentionGrad", kPipecDomain,
+                           {b.Input({7, 5, 6}), b.Input({7, 5, 4}), b.Input({7, 3, 4}), b.Input({7, 3, 6}),
+                            b.Input({7, 5, 6}), b.Input({7, 5})},
+                           {{7, 5, 4}, {7, 3, 4}, {7, 3, 6}}))
+                .flops,
+            7 * 5 * 3 * (3 * 2 * 4 + 2 * 2 * 6 + 8));
   EXPECT_EQ(CostOf(*b.Make("Gemm", "", {b.Input({4, 2}), b.Input({4, 3}), b.Input({3})}, {{2, 3}},
                            With({{"transA", int64_t{1}}})))
                 .flops,

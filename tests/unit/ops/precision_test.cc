@@ -20,6 +20,7 @@ TEST(Precision, FollowsAutocast) {
 
 TEST(Precision, HelpersAreNotOnnxOps) {
   EXPECT_EQ(PrecisionClassOf("FusedMatMul", kPipecDomain), PrecisionClass::kSmall);
+  EXPECT_EQ(PrecisionClassOf("FusedAttention", kPipecDomain), PrecisionClass::kSmall);
   EXPECT_EQ(PrecisionClassOf("FusedMatMul", ""), PrecisionClass::kFollow);
   EXPECT_EQ(PrecisionClassOf("SoftmaxCrossEntropy", kPipecDomain), PrecisionClass::kFloat32);
   EXPECT_EQ(PrecisionClassOf("Softmax", kPipecDomain), PrecisionClass::kFollow);

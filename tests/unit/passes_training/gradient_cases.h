@@ -24,6 +24,7 @@ std::vector<GradientCase> LinearCases();
 std::vector<GradientCase> SamplingCases();
 std::vector<GradientCase> PlaceCases();
 std::vector<GradientCase> WindowCases();
+std::vector<GradientCase> AttentionCases();
 std::vector<GradientCase> NormalizationCases();
 std::vector<GradientCase> RecurrentCases();
 

@@ -229,7 +229,7 @@ const std::vector<GradientCase>* MakeCases() {
        }},
   };
   for (const auto& family : {MathCases(), LinearCases(), SamplingCases(), PlaceCases(), WindowCases(),
-                             NormalizationCases(), RecurrentCases()})
+                             AttentionCases(), NormalizationCases(), RecurrentCases()})
     all->insert(all->end(), family.begin(), family.end());
   return all;
 }

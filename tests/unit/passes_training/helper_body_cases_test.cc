@@ -1,4 +1,6 @@
 // One helper node each, with its operands.
+#include <limits>
+
 #include "helper_body_cases.h"
 
 namespace pipec {
@@ -42,6 +44,45 @@ std::vector<HelperCase> HelperCases() {
        [](M& m) {
          return Helper(m, "MatMulWeightGrad", {m.Random({6, 3}), m.Random({6, 4})}, {{"trans_b", int64_t{1}}},
                        2);
+      {"FusedAttention",
+       [](M& m) {
+         return Helper(m, "FusedAttention", {m.Random({2, 3, 5, 4}), m.Random({2, 3, 5, 4}), m.Random({2, 3, 5, 2})},
+                       {{"scale", 0.7f}, {"causal", int64_t{1}}}, 2);
+       }},
+      {"FusedAttention",
+       [](M& m) {
+         return Helper(m, "FusedAttention",
+                       {m.Random({2, 3, 4}), m.Random({2, 5, 4}), m.Random({2, 5, 2}), m.Random({3, 1})}, {}, 2);
+       }},
+      {"FusedAttention",
+       [](M& m) {
+         return Helper(m, "FusedAttention",
+                       {m.Random({2, 3, 4}), m.Random({2, 2, 4}), m.Random({2, 2, 2}),
+                        m.Bools({2, 1, 2}, std::string("\1\0\0\0", 4))},
+                       {{"zero_rows", int64_t{1}}});
+       }},
+      {"FusedAttentionGrad",
+       [](M& m) {
+         return Helper(m, "FusedAttentionGrad",
+                       {m.Random({2, 5, 2}), m.Random({2, 5, 4}), m.Random({2, 5, 4}), m.Random({2, 5, 2}),
+                        m.Random({2, 5, 2}), m.Random({2, 5})},
+                       {{"scale", 0.7f}, {"causal", int64_t{1}}}, 3);
+       }},
+      {"FusedAttentionGrad",
+       [](M& m) {
+         const double infinity = std::numeric_limits<double>::infinity();
+         return Helper(m, "FusedAttentionGrad",
+                       {m.Random({2, 3, 2}), m.Random({2, 3, 4}), m.Random({2, 2, 4}), m.Random({2, 2, 2}),
+                        m.Random({2, 3, 2}), m.Constant({2, 3}, {1, 2, 1, -infinity, -infinity, -infinity}),
+                        m.Bools({2, 1, 2}, std::string("\1\0\0\0", 4))},
+                       {{"zero_rows", int64_t{1}}}, 3);
+       }},
+      {"FusedAttentionGrad",
+       [](M& m) {
+         return Helper(m, "FusedAttentionGrad",
+                       {m.Random({2, 3, 2}), m.Random({2, 3, 4}), m.Random({2, 2, 4}), m.Random({2, 2, 2}),
+                        m.Random({2, 3, 2}), m.Random({2, 3}), m.Bools({3, 1}, std::string("\1\0\1", 3))},
+                       {{"fill", -0.5f}}, 3);
        }},
       {"TanhGrad",
        [](M& m) {

@@ -7,6 +7,8 @@ const KernelRegistry& Kernels() {
     auto* registry = new KernelRegistry;
     RegisterMatMulKernels(*registry);
     RegisterMatMulWeightGradKernels(*registry);
+    RegisterAttentionKernels(*registry);
+    RegisterAttentionGradKernels(*registry);
     RegisterGeluKernels(*registry);
     RegisterActivationGradKernels(*registry);
     RegisterSoftmaxKernels(*registry);

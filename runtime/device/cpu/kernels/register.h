@@ -13,6 +13,8 @@ void RegisterEinsumKernels(KernelRegistry& registry);
 // Activations and normalisations with their gradients.
 void RegisterGeluKernels(KernelRegistry& registry);
 void RegisterActivationGradKernels(KernelRegistry& registry);
+void RegisterAttentionKernels(KernelRegistry& registry);
+void RegisterAttentionGradKernels(KernelRegistry& registry);
 void RegisterSoftmaxKernels(KernelRegistry& registry);
 void RegisterLayerNormalizationKernels(KernelRegistry& registry);
 void RegisterDropoutKernels(KernelRegistry& registry);

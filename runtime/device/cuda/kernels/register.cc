@@ -38,6 +38,8 @@ const KernelRegistry& Kernels() {
     RegisterMatMulWeightGradKernels(*registry);
     RegisterCrossEntropyKernels(*registry);
     RegisterCountCorrectKernels(*registry);
+    RegisterAttentionKernels(*registry);
+    RegisterAttentionGradKernels(*registry);
     RegisterSoftmaxKernels(*registry);
     RegisterLayerNormalizationKernels(*registry);
     RegisterOptimizerKernels(*registry);

@@ -38,6 +38,8 @@ void RegisterMatMulKernels(KernelRegistry& registry);
 void RegisterMatMulWeightGradKernels(KernelRegistry& registry);
 void RegisterCrossEntropyKernels(KernelRegistry& registry);
 void RegisterCountCorrectKernels(KernelRegistry& registry);
+void RegisterAttentionKernels(KernelRegistry& registry);
+void RegisterAttentionGradKernels(KernelRegistry& registry);
 void RegisterSoftmaxKernels(KernelRegistry& registry);
 void RegisterLayerNormalizationKernels(KernelRegistry& registry);
 void RegisterOptimizerKernels(KernelRegistry& registry);
