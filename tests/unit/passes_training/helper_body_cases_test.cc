@@ -44,6 +44,7 @@ std::vector<HelperCase> HelperCases() {
        [](M& m) {
          return Helper(m, "MatMulWeightGrad", {m.Random({6, 3}), m.Random({6, 4})}, {{"trans_b", int64_t{1}}},
                        2);
+       }},
       {"FusedAttention",
        [](M& m) {
          return Helper(m, "FusedAttention", {m.Random({2, 3, 5, 4}), m.Random({2, 3, 5, 4}), m.Random({2, 3, 5, 2})},

@@ -102,9 +102,7 @@ class AttentionKernel : public Kernel {
     kernel->a_ = a;
     kernel->has_logs_ = HasOutput(spec, 1);
     kernel->blocks_ = AttentionBlocks(a, kBlockLimits);
-    const auto make = [&](const MatrixProduct& product) {
-      return MakeProduct(spec, product, false, context);
-    };
+    const auto make = [&](const MatrixProduct& product) { return MakeProduct(spec, product, context); };
     ASSIGN_OR_RETURN(
         kernel->scores_,
         BlockProducts::Make(
@@ -139,7 +137,7 @@ class AttentionKernel : public Kernel {
       RETURN_IF_ERROR(scores_.Run(block, stream, q + row * a_.depth, k + column * a_.depth, scores, rest));
       const AttentionRows<C> rows(a_, block, mask);
       RETURN_IF_ERROR(pipec::Launch(WeighRows<T>, GridOf(rows), kRowThreads,
-                                   static_cast<CudaStream&>(stream).get(), scores, weights, logs, rows));
+                                    static_cast<CudaStream&>(stream).get(), scores, weights, logs, rows));
       RETURN_IF_ERROR(results_.Run(block, stream, weights, v + column * a_.width, o + row * a_.width, rest));
     }
     return absl::OkStatus();

@@ -90,7 +90,7 @@ class AttentionGradKernel : public Kernel {
     const auto make = [&](BlockProducts& products, auto form) -> absl::Status {
       ASSIGN_OR_RETURN(products,
                        BlockProducts::Make(kernel->blocks_, form, [&](const MatrixProduct& product) {
-                         return MakeProduct(spec, product, product.add, context);
+                         return MakeProduct(spec, product, context);
                        }));
       kernel->product_bytes_ = std::max(kernel->product_bytes_, products.workspace_bytes());
       return absl::OkStatus();
