@@ -50,7 +50,7 @@ __device__ __forceinline__ void BackThrough(const Backward<T>& at, const Attenti
 
 // A block of threads a row.
 template <typename T>
-__global__ void __launch_bounds__(kRowThreads)
+__global__ void __launch_bounds__(kRowThreads, 1)
     BackThroughRows(const Backward<T> at, const AttentionRows<Compute<T>> rows) {
   using C = Compute<T>;
   const int64_t columns = rows.block.columns;
