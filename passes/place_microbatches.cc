@@ -95,7 +95,7 @@ class Placer {
         SolveLayout(items, {.below = below_,
                             .enough = std::max(kEnough, static_cast<double>(below_ + enough) / bound),
                             .steps = steps,
-                            .bisection = steps / 10});
+                            .bisection = steps * 3 / 8});
 
     PlacedList list;
     list.offsets.assign(passing_.of_microbatches.size(), std::vector<int64_t>(passing_.microbatches, -1));

@@ -27,7 +27,7 @@ struct MemoryLayout {
 struct LayoutEffort {
   int64_t below = 0;               // bytes under all items, which count where a gap is judged
   double enough = 1;               // times the bound: where a search may end
-  int64_t steps = 100'000'000;     // for the bound as capacity, about 10 s
+  int64_t steps = 100'000'000;     // for the capacity that is enough, about 10 s
   int64_t bisection = 10'000'000;  // for each other capacity
 };
 

@@ -11,7 +11,8 @@
 namespace pipec {
 namespace {
 
-// Of the first round of orders.
+// Of the first round of orders: so many get their turn with few steps, and more of them with many.
+constexpr int64_t kFewOrders = 8;
 constexpr int64_t kStepsOfOrder = 1'000'000;
 constexpr int kMixedOrders = 256;
 // How many times as long a search without jumps may take.
@@ -62,7 +63,7 @@ class Orders {
 };
 
 CanonicalSearch::Outcome SearchCapacity(CanonicalSearch& search, const Orders& orders, int64_t capacity,
-                                        int64_t steps) {
+                                        int64_t steps_of_order, int64_t steps) {
   using Outcome = CanonicalSearch::Outcome;
   int64_t left = steps;
   const auto run = [&](const std::vector<int>& ranks, bool jump, int64_t most) {
@@ -71,7 +72,7 @@ CanonicalSearch::Outcome SearchCapacity(CanonicalSearch& search, const Orders& o
     return outcome;
   };
   const std::vector<int> by_total = orders.ByTotal(), by_area = orders.ByArea();
-  for (int64_t most = kStepsOfOrder; left > 0; most *= 2) {
+  for (int64_t most = steps_of_order; left > 0; most *= 2) {
     for (int k = 0; k < kMixedOrders + 2 && left > 0; ++k) {
       const std::vector<int> ranks = k == 0 ? by_total : k == 1 ? by_area : orders.Mixed(k);
       if (run(ranks, true, most) == Outcome::kFound) return Outcome::kFound;
@@ -92,19 +93,26 @@ void TightenLayout(absl::Span<const MemoryItem> items, int64_t enough, const Lay
   if (items.size() > CanonicalSearch::kMostItems) return;
   CanonicalSearch search(items);
   const Orders orders(search, items);
-  int64_t peak = PeakOf(items, offsets);
-  int64_t too_little = MemoryLowerBound(items) - kBufferAlignment;
-  int64_t capacity = MemoryLowerBound(items), steps = effort.steps;
-  while (peak > enough && too_little + kBufferAlignment < peak) {
-    if (SearchCapacity(search, orders, capacity, steps) == CanonicalSearch::Outcome::kFound) {
+  const int64_t bound = MemoryLowerBound(items);
+  const int64_t goal = std::max(bound, enough / kBufferAlignment * kBufferAlignment);
+  // What of a peak is not worth a search.
+  const int64_t grain = std::max<int64_t>(1, (goal - bound) / 4 / kBufferAlignment) * kBufferAlignment;
+  const int64_t steps_of_order = std::min(kStepsOfOrder, effort.steps / kFewOrders + 1);
+  int64_t peak = PeakOf(items, offsets), too_little = bound - kBufferAlignment;
+  const auto is_over = [&] { return peak <= enough || too_little + grain >= peak; };
+  const auto try_capacity = [&](int64_t capacity, int64_t steps) {
+    if (SearchCapacity(search, orders, capacity, steps_of_order, steps) == CanonicalSearch::Outcome::kFound) {
       offsets = search.offsets();
       peak = PeakOf(items, offsets);
     } else {
       too_little = capacity;
     }
+  };
+  if (goal > bound && !is_over()) try_capacity(bound, effort.bisection);
+  if (!is_over()) try_capacity(goal, effort.steps);
+  while (!is_over()) {
     const int64_t units = (peak - too_little) / kBufferAlignment;
-    capacity = too_little + std::max<int64_t>(units / 2, 1) * kBufferAlignment;
-    steps = effort.bisection;
+    try_capacity(too_little + std::max<int64_t>(units / 2, 1) * kBufferAlignment, effort.bisection);
   }
 }
 
