@@ -113,8 +113,10 @@ absl::StatusOr<std::vector<int>> CutAt(const Module& module, const StageItems& i
 // cuts to be made, and each step takes longer.
 PartitionEffort EffortFor(const PartitionProblem& problem) {
   const bool limited = !problem.memory_limits.empty();
+  const std::set<int> ranks(problem.rank_of_stage.begin(), problem.rank_of_stage.end());
+  const bool several = ranks.size() < problem.rank_of_stage.size();
   return {.ideals = 20000,
-          .pairs = limited ? 5'000'000 : 20'000'000,
+          .pairs = several ? 2'000'000 : limited ? 5'000'000 : 20'000'000,
           .search = (limited ? 300 : 3000) * static_cast<int64_t>(problem.items.size())};
 }
 
@@ -130,28 +132,47 @@ absl::StatusOr<PartitionSolution> Solve(const StageItems& items, const Cluster& 
   return SolveForCluster(items, cluster, [&](const PartitionProblem& wanted) { return SolvePartition(wanted, effort); });
 }
 
+// Each stage on a device of its own, which has its share of the memory.
+PartitionProblem StagesAlone(PartitionProblem problem) {
+  std::vector<double> speed;
+  std::vector<int64_t> limits;
+  for (const int rank : problem.rank_of_stage) {
+    if (!problem.speed.empty()) speed.push_back(problem.speed[rank]);
+    if (problem.memory_limits.empty()) continue;
+    const int64_t limit = problem.memory_limits[rank];
+    const int64_t stages = std::count(problem.rank_of_stage.begin(), problem.rank_of_stage.end(), rank);
+    limits.push_back(limit == std::numeric_limits<int64_t>::max() ? limit : limit / stages);
+  }
+  problem.speed = std::move(speed);
+  problem.memory_limits = std::move(limits);
+  problem.rank_of_stage.clear();
+  return problem;
+}
+
 // The best cuts in several respects, the first that of the solver, which is given. Ranks of several stages: where their loads are equal the
 // stages need not be, and where all stages are equal the loads need not be. Messages: those that travel while both ends
 // compute take nobody's time.
 std::vector<PartitionSolution> Candidates(const StageItems& items, const Cluster& cluster, const Schedule& schedule,
                                           PartitionSolution solved) {
   const PartitionProblem& problem = items.problem;
-  PartitionEffort effort = EffortFor(problem);
   std::vector<PartitionSolution> cuts = {std::move(solved)};
-  const auto add = [&](const StageItems& other) {
-    absl::StatusOr<PartitionSolution> cut = Solve(other, cluster, effort);
+  const auto add = [&](absl::StatusOr<PartitionSolution> cut) {
     if (cut.ok() && cut->stage_of != cuts[0].stage_of) cuts.push_back(*std::move(cut));
   };
-  effort.search = 0;
-  if (schedule.shape.virtual_stages > 1) add(items);
+  if (schedule.shape.virtual_stages > 1) {
+    add(SolveForCluster(items, cluster, [](const PartitionProblem& wanted) {
+      const PartitionProblem alone = StagesAlone(wanted);
+      return SolvePartition(alone, EffortFor(alone));
+    }));
+  }
   const int64_t size = static_cast<int64_t>(problem.items.size()) * problem.stages;
   if (problem.stages == 1 || (!problem.memory_limits.empty() && size > kFew)) return cuts;
   StageItems free = items;
   for (PartitionTensor& tensor : free.problem.tensors) tensor.seconds = 0;
   std::fill(free.tensor_bytes.begin(), free.tensor_bytes.end(), 0);
-  effort = EffortFor(problem);
+  PartitionEffort effort = EffortFor(problem);
   effort.search /= 10;
-  add(free);
+  add(Solve(free, cluster, effort));
   return cuts;
 }
 

@@ -4,12 +4,16 @@
 #include <limits>
 
 #include "compiler/partition/cut_candidates.h"
+#include "compiler/partition/device_memory.h"
+#include "compiler/partition/device_order.h"
 #include "compiler/partition/least_cap.h"
 #include "compiler/partition/solve.h"
 #include "compiler/partition/stage_rules.h"
 
 namespace pipec {
 namespace {
+
+constexpr int64_t kExactSteps = 2'000'000;  // a hundredth of a second or so
 
 std::vector<int> StageOf(const std::vector<int>& cut, int blocks) {
   std::vector<int> stage_of(blocks);
@@ -89,29 +93,42 @@ FixedOrderCut CutFixedOrder(const PartitionProblem& problem, const Blocks& block
     best_time = time;
     return most;
   };
+  const bool one_stage_a_device = OneStageADevice(problem);
   if (FitsStageCaps(blocks, rules)) offer(rules);
-  if (all_kept || (result.stage_of && OneStageADevice(problem))) return result;
-  const int64_t least_cap = LeastStageCap(blocks, rules);
-  if (OneStageADevice(problem)) {
-    result.least_memory = least_cap;
+  if (one_stage_a_device) {
+    if (!result.stage_of) result.least_memory = LeastStageCap(blocks, rules);
     return result;
   }
-  StageRules capped = rules;
-  const auto offer_cap = [&](int64_t cap) {
-    std::fill(capped.cap.begin(), capped.cap.end(), cap);
-    return offer(capped);
-  };
-  for (double factor : {1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0})
-    least = std::min(least, offer_cap(static_cast<int64_t>(least_cap * factor)));
-  if (EqualShare(problem) > least_cap) offer_cap(EqualShare(problem));
-  // Where devices' memories differ, a stage may fill the more the more its device has.
-  const bool equal = std::equal(rules.cap.begin() + 1, rules.cap.end(), rules.cap.begin());
-  for (double share : {0.9, 0.75, 0.6, 0.5, 0.4, 0.3}) {
-    if (equal) break;
-    for (int s = 0; s < rules.stages(); ++s) capped.cap[s] = static_cast<int64_t>(share * rules.cap[s]);
-    if (FitsStageCaps(blocks, capped)) offer(capped);
+  if (!all_kept) {
+    const int64_t least_cap = LeastStageCap(blocks, rules);
+    StageRules capped = rules;
+    const auto offer_cap = [&](int64_t cap) {
+      std::fill(capped.cap.begin(), capped.cap.end(), cap);
+      return offer(capped);
+    };
+    for (double factor : {1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 3.0})
+      least = std::min(least, offer_cap(static_cast<int64_t>(least_cap * factor)));
+    if (EqualShare(problem) > least_cap) offer_cap(EqualShare(problem));
+    // Where devices' memories differ, a stage may fill the more the more its device has.
+    const bool equal = std::equal(rules.cap.begin() + 1, rules.cap.end(), rules.cap.begin());
+    for (double share : {0.9, 0.75, 0.6, 0.5, 0.4, 0.3}) {
+      if (equal) break;
+      for (int s = 0; s < rules.stages(); ++s) capped.cap[s] = static_cast<int64_t>(share * rules.cap[s]);
+      if (FitsStageCaps(blocks, capped)) offer(capped);
+    }
   }
-  result.least_memory = static_cast<int64_t>(least);
+  // So far each stage by itself; now their sums.
+  DeviceOrder order(problem, blocks);
+  DeviceCut exact = order.Exact(best_time, kExactSteps);
+  if (exact.stage_of) {
+    best_time = exact.time;
+    result.stage_of = std::move(exact.stage_of);
+  }
+  if (!exact.proven && result.stage_of) {
+    if (auto better = order.Improve(FirstBlocks(*result.stage_of), best_time)) result.stage_of = std::move(better);
+  }
+  if (!result.stage_of)
+    result.least_memory = LeastDeviceMemory(problem, order.blocks(), static_cast<int64_t>(least), blocks.size() + 2);
   return result;
 }
 

@@ -19,23 +19,18 @@ IdealSolver::IdealSolver(const Blocks& blocks, const Ideals& ideals, const Stage
       ideals_(ideals),
       S_(rules.stages()),
       fit_(rules, blocks.can_remake),
+      costs_(blocks, ideals),
       most_pairs_(most_pairs),
       front_speed_(S_ + 1, 0),
       slowest_(*std::min_element(rules.speed.begin(), rules.speed.end())),
-      bytes_of_group_(blocks.shared_groups),
       possible_(ideals.size(), S_),
       reached_(ideals.size(), S_),
       from_(static_cast<size_t>(ideals.size()) * (S_ + 1)),
-      held_tensor_(blocks.tensors.size(), 0),
-      held_group_(blocks.shared_groups, 0),
       stage_seconds_(S_) {
   for (int s = 0; s < S_; ++s) front_speed_[s + 1] = front_speed_[s] + rules.speed[s];
   for (const Ideal& ideal : ideals.ideals) {
     seconds_.push_back(static_cast<double>(ideal.seconds));
     crossing_.push_back(static_cast<double>(ideal.crossing_seconds));
-  }
-  for (const auto& uses : blocks.shared) {
-    for (const SharedUse& use : uses) bytes_of_group_[use.group] = use.bytes;
   }
 }
 
@@ -57,51 +52,10 @@ void IdealSolver::FindPossible(double limit) {
   }
 }
 
-void IdealSolver::StartFrom(const Ideal& from) {
-  for (int t : marked_tensors_) held_tensor_[t] = 0;
-  for (int group : marked_groups_) held_group_[group] = 0;
-  marked_tensors_.clear();
-  marked_groups_.clear();
-  for (size_t k = from.tensors; k < from.tensors_end; ++k) {
-    marked_tensors_.push_back(ideals_.crossing[k].id);
-    held_tensor_[ideals_.crossing[k].id] = ideals_.crossing[k].held;
-  }
-  for (size_t k = from.shared; k < from.shared_end; ++k) {
-    marked_groups_.push_back(ideals_.crossing[k].id);
-    held_group_[ideals_.crossing[k].id] = ideals_.crossing[k].held;
-  }
-}
-
-// A tensor that crosses both ideals is counted twice: once too often, and twice if none of its blocks lies between
-// them. A shared parameter of which the first ideal has a user is needed again if there is one more in between.
-StageCost IdealSolver::CostTo(const Ideal& from, const Ideal& to) const {
-  StageCost cost;
-  cost.compute = static_cast<double>(to.seconds - from.seconds);
-  long double messages = from.crossing_seconds + to.crossing_seconds;
-  for (size_t k = to.tensors; k < to.tensors_end; ++k) {
-    const Crossing& crossing = ideals_.crossing[k];
-    const int held = held_tensor_[crossing.id];
-    if (held > 0) messages -= blocks_.tensors[crossing.id].seconds * (held == crossing.held ? 2 : 1);
-  }
-  cost.messages = std::max(0.0, static_cast<double>(messages));
-  cost.bytes = to.bytes;
-  cost.bytes -= from.bytes;
-  cost.bytes += from.crossing_bytes;
-  if (blocks_.can_remake) {
-    cost.remake = to.remake;
-    cost.remake -= from.remake;
-  }
-  for (size_t k = to.shared; k < to.shared_end; ++k) {
-    const Crossing& crossing = ideals_.crossing[k];
-    if (held_group_[crossing.id] == crossing.held) cost.bytes -= bytes_of_group_[crossing.id];
-  }
-  return cost;
-}
-
 template <typename Wanted, typename Visit>
 bool IdealSolver::ForEachStage(int a, double limit, Wanted wanted, Visit visit) {
   const Ideal& from = ideals_.ideals[a];
-  StartFrom(from);
+  costs_.StartFrom(a);
   const StageFit::Classes classes = fit_.ClassesOf(reached_[a]);
   const double most = classes.fastest * limit * kCostSlack, slack = 1e-9 * limit;
   double unused = 0;
@@ -111,10 +65,9 @@ bool IdealSolver::ForEachStage(int a, double limit, Wanted wanted, Visit visit) 
     if (seconds > most + slack) break;
     if (!wanted(b)) continue;
     if (seconds + classes.fastest * (std::abs(crossing_[b] - crossing_[a]) - slack) > most + slack) continue;
-    const Ideal& to = ideals_.ideals[b];
-    if (!ideals_.Inside(from, to)) continue;
+    if (!ideals_.Inside(from, ideals_.ideals[b])) continue;
     pairs_ += 4;
-    const StageCost cost = CostTo(from, to);
+    const StageCost cost = costs_.CostTo(b);
     if (const uint64_t* stages = fit_.Within(classes, cost, limit, unused)) visit(b, cost, stages);
   }
   return pairs_ < most_pairs_;
@@ -168,8 +121,8 @@ std::vector<int> IdealSolver::StagesBetween(const std::vector<int>& boundaries) 
   std::vector<int> stage_of(blocks_.size(), 0);
   for (int s = 0; s < S_; ++s) {
     const Ideal& from = ideals_.ideals[boundaries[s]];
-    StartFrom(from);
-    stage_seconds_[s] = fit_.Seconds(s, CostTo(from, ideals_.ideals[boundaries[s + 1]]));
+    costs_.StartFrom(boundaries[s]);
+    stage_seconds_[s] = fit_.Seconds(s, costs_.CostTo(boundaries[s + 1]));
     for (int block = 0; block < blocks_.size(); ++block) {
       if (s > 0 && !ideals_.Has(from, block)) stage_of[block] = s;
     }

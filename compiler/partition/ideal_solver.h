@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/partition/blocks.h"
+#include "compiler/partition/ideal_costs.h"
 #include "compiler/partition/ideals.h"
 #include "compiler/partition/stage_fit.h"
 #include "compiler/partition/stage_sets.h"
@@ -32,10 +33,6 @@ class IdealSolver : public ThresholdSolver {
  private:
   // Fills possible_.
   void FindPossible(double limit);
-  // For CostTo.
-  void StartFrom(const Ideal& from);
-  // Of the stage from the ideal that StartFrom named.
-  StageCost CostTo(const Ideal& from, const Ideal& to) const;
   // Calls visit(b, cost, stages that can hold it) for the ideals b around a, where wanted(b) and some stage can hold
   // what lies between. False if it gave up.
   template <typename Wanted, typename Visit>
@@ -48,15 +45,13 @@ class IdealSolver : public ThresholdSolver {
   const Ideals& ideals_;
   const int S_;
   const StageFit fit_;
+  IdealCosts costs_;
   const int64_t most_pairs_;
   std::vector<double> front_speed_;  // of stages [0, s)
   double slowest_ = 0;
   std::vector<double> seconds_, crossing_;  // by ideal
-  std::vector<HeldBytes> bytes_of_group_;
   StageSets possible_, reached_;  // by ideal
   std::vector<int> from_;         // by ideal and number of stages: the ideal in front of the last one
-  std::vector<int> held_tensor_, held_group_;  // in the ideal that StartFrom named; 0: does not cross
-  std::vector<int> marked_tensors_, marked_groups_;
   std::vector<double> stage_seconds_;  // of the cut that StagesBetween made
   double limit_ = 0, bottleneck_ = 0;
   int64_t pairs_ = 0;

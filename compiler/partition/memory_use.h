@@ -31,6 +31,8 @@ class MemoryUse {
 
   // With everything made again that can be.
   double least() const { return least_; }
+  // Whether, whatever is added to both, this takes no longer to fit than the other.
+  bool WithinEachPartOf(const MemoryUse& other) const;
   // Seconds of a microbatch, on a device of speed 1, for what is made again so that the rest is within `cap`; infinity if
   // least() is not.
   double RemakeSeconds(double cap) const;
@@ -52,6 +54,15 @@ inline void MemoryUse::Remove(const Remake& remake, const Copies& copies) {
     bytes_[k] -= static_cast<double>(copies.microbatches) * remake.bytes[k];
     seconds_[k] -= remake.seconds[k];
   }
+}
+
+// More bytes that can be made again in the same seconds make each of them cheaper, but have to be made again as well.
+inline bool MemoryUse::WithinEachPartOf(const MemoryUse& other) const {
+  constexpr double kSlack = 1 + 1e-12;
+  bool within = least_ <= other.least_;
+  for (int k = 0; k < kRemakeKinds; ++k)
+    within &= bytes_[k] <= other.bytes_[k] && seconds_[k] <= other.seconds_[k] * kSlack;
+  return within;
 }
 
 inline double MemoryUse::RemakeSeconds(double cap) const {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "compiler/partition/device_order.h"
 #include "compiler/partition/fixed_order.h"
-#include "compiler/partition/fixed_order_cut.h"
 #include "compiler/partition/solve.h"
 
 namespace pipec {
@@ -58,17 +58,31 @@ std::vector<double> OrderSearch::KeysOf(const std::vector<int>& stage_of) {
 std::optional<double> OrderSearch::Try(const std::vector<int>& order, double worst) {
   const Blocks ordered = Reorder(blocks_, order);
   FixedOrderSolver solver(ordered, rules_);
+  const double known = one_stage_a_device_ ? worst : kInfinity;  // of stages, not of devices
   const ThresholdCut cut = problem_.microbatches > 0
-                               ? LeastStepTime(solver, least_load_, problem_.microbatches, worst)
-                               : LeastBottleneck(solver, least_load_, worst);
+                               ? LeastStepTime(solver, least_load_, problem_.microbatches, known)
+                               : LeastBottleneck(solver, least_load_, known);
   work_ += solver.steps() + 50 * blocks_.size();
   if (!cut.stage_of) return std::nullopt;
+  if (!one_stage_a_device_) return ShiftBoundaries(order, ordered, solver.cut(), worst);
+  return OfferInOrder(order, *cut.stage_of);
+}
+
+double OrderSearch::OfferInOrder(const std::vector<int>& order, const std::vector<int>& stage_of_place) {
   std::vector<int> stage_of(blocks_.size());
-  for (int k = 0; k < blocks_.size(); ++k) stage_of[order[k]] = (*cut.stage_of)[k];
-  if (!one_stage_a_device_ && !FitsDevices(problem_, blocks_, stage_of)) return std::nullopt;
+  for (int k = 0; k < blocks_.size(); ++k) stage_of[order[k]] = stage_of_place[k];
   const double time = StepTime(problem_, ByItem(problem_, stage_of));
   Offer(std::move(stage_of));
   return time;
+}
+
+std::optional<double> OrderSearch::ShiftBoundaries(const std::vector<int>& order, Blocks ordered, std::vector<int> cut,
+                                                   double worst) {
+  DeviceOrder in_order(problem_, std::move(ordered));
+  const std::optional<std::vector<int>> shifted = in_order.Improve(std::move(cut), worst);
+  work_ += in_order.steps();
+  if (!shifted) return std::nullopt;
+  return OfferInOrder(order, *shifted);
 }
 
 void OrderSearch::TryOrders(int count) {
@@ -83,7 +97,16 @@ void OrderSearch::MoveBlocks(int rounds, int64_t tries) {
     current = moves_.Improve(round % 2 ? current : *best_, tries, heat, random_);
     work_ += 8 * tries;
     Offer(current);
-    if (one_stage_a_device_) TryAndKeep(KeysOf(current));
+    if (one_stage_a_device_) {
+      TryAndKeep(KeysOf(current));
+    } else {
+      const std::vector<int> order = orders_.ByKey(KeysOf(current));
+      std::vector<int> cut(1, 0);
+      for (int k = 1; k < blocks_.size(); ++k) {
+        if (current[order[k]] != current[order[k - 1]]) cut.push_back(k);
+      }
+      ShiftBoundaries(order, Reorder(blocks_, order), std::move(cut), best_time_);
+    }
   }
 }
 

@@ -50,6 +50,11 @@ class OrderSearch {
   bool done() const { return work_ >= most_work_ || at_bound(); }
   // The least StepTime on one order, if that is below `worst`.
   std::optional<double> Try(const std::vector<int>& order, double worst);
+  // `stage_of_place`: by place in the order. Returns its StepTime.
+  double OfferInOrder(const std::vector<int>& order, const std::vector<int>& stage_of_place);
+  // Where devices hold several stages: the cut of the first blocks of stages, and those near it (DeviceOrder).
+  std::optional<double> ShiftBoundaries(const std::vector<int>& order, Blocks ordered, std::vector<int> cut,
+                                        double worst);
   // Tries, and keeps the order for Breed if it is among the best.
   void TryAndKeep(std::vector<double> keys);
   // Draws a random valid order in which stages follow each other.

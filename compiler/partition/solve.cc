@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/partition/blocks.h"
 #include "compiler/partition/check_problem.h"
+#include "compiler/partition/device_memory.h"
+#include "compiler/partition/device_solver.h"
 #include "compiler/partition/fixed_order_cut.h"
 #include "compiler/partition/ideal_solver.h"
 #include "compiler/partition/ideals.h"
@@ -23,9 +25,6 @@ namespace {
 // A little search first: the better what is known, the sooner the exact solver has proven that nothing is better.
 constexpr int kFirstOrders = 20, kFirstRounds = 10;
 constexpr int64_t kFirstTries = 50;  // by block
-constexpr double kUnlimited = std::numeric_limits<double>::infinity();
-// Of ideals, to ask whether a memory limit would do.
-constexpr int64_t kMemoryPairs = 10'000'000;
 
 absl::StatusOr<Blocks> BlocksOf(const PartitionProblem& problem) {
   RETURN_IF_ERROR(CheckProblem(problem));
@@ -58,19 +57,16 @@ PartitionSolution MakeSolution(const PartitionProblem& problem, const std::vecto
   return solution;
 }
 
-// Bytes a device, where `enough` are.
-int64_t LeastMemory(const PartitionProblem& problem, const Blocks& blocks, const Ideals& ideals,
-                    int64_t enough) {
-  StageRules rules = RulesOf(problem);
-  int64_t too_little = 0;
-  while (enough - too_little > 1) {
-    const int64_t middle = too_little + (enough - too_little) / 2;
-    std::fill(rules.cap.begin(), rules.cap.end(), middle);
-    const auto answer = IdealSolver(blocks, ideals, rules, kMemoryPairs).Probe(kUnlimited);
-    if (answer == ThresholdSolver::Answer::kGaveUp) break;
-    (answer == ThresholdSolver::Answer::kYes ? enough : too_little) = middle;
+// The cut of the least StepTime, if that is below `known`.
+ThresholdCut Exact(const PartitionProblem& problem, const Blocks& blocks, const Ideals& ideals, int64_t pairs,
+                   double bound, double known) {
+  if (!OneStageADevice(problem)) {
+    DeviceCut cut = DeviceSolver(problem, blocks, ideals, AllPlaces(ideals), {.steps = pairs}).Solve(bound, known);
+    return {std::move(cut.stage_of), cut.proven};
   }
-  return enough;
+  IdealSolver solver(blocks, ideals, RulesOf(problem), pairs);
+  return problem.microbatches > 0 ? LeastStepTime(solver, bound, problem.microbatches, known)
+                                  : LeastBottleneck(solver, bound, known);
 }
 
 }  // namespace
@@ -93,21 +89,15 @@ absl::StatusOr<PartitionSolution> SolvePartition(const PartitionProblem& problem
   search.TryOrders(kFirstOrders);
   if (search.best()) search.MoveBlocks(kFirstRounds, kFirstTries * blocks.size());
 
-  const bool exact = OneStageADevice(problem) && !search.at_bound();
-  const std::optional<Ideals> ideals = exact ? FindIdeals(blocks, effort.ideals) : std::nullopt;
+  const std::optional<Ideals> ideals = search.at_bound() ? std::nullopt : FindIdeals(blocks, effort.ideals);
   bool proven = false;
   if (ideals) {
-    IdealSolver solver(blocks, *ideals, RulesOf(problem), effort.pairs);
-    ThresholdCut best = problem.microbatches > 0
-                            ? LeastStepTime(solver, bound, problem.microbatches, search.best_time())
-                            : LeastBottleneck(solver, bound, search.best_time());
+    ThresholdCut best = Exact(problem, blocks, *ideals, effort.pairs, bound, search.best_time());
     if (best.stage_of) search.Offer(std::move(*best.stage_of));
     proven = best.proven;
   }
   if (!search.best()) {
-    const bool known = proven && problem.microbatches == 0;
-    return TooLittleMemory(problem, ideals && known ? LeastMemory(problem, blocks, *ideals, cut.least_memory)
-                                                    : cut.least_memory);
+    return TooLittleMemory(problem, LeastDeviceMemory(problem, blocks, cut.least_memory, effort.ideals));
   }
   search.LimitWork(effort.search);
   if (!proven) search.Search();

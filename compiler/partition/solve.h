@@ -17,19 +17,18 @@ struct PartitionEffort {
 };
 
 // A cut into exactly S non-empty stages that keeps the valid order and fits the devices' memory, with the
-// smallest StepTime that is found: the smallest there is if each device holds one stage and the exact solver comes to
-// an end within the effort. Then lower_bound is the bottleneck, unless few microbatches count. Errors:
+// smallest StepTime that is found: the smallest there is if the exact solver comes to an end within the effort. Then
+// lower_bound is the bottleneck, unless few microbatches count. Errors:
 // InvalidArgument for a problem that is none; OutOfRange with "at most N" if there are fewer blocks than stages;
 // ResourceExhausted with the least memory limit that would do (the least that is found) if no cut fits.
 absl::StatusOr<PartitionSolution> SolvePartition(const PartitionProblem& problem,
                                                  const PartitionEffort& effort = {});
 
 // The same over the cuts of the items in their order only: among equal ones the smallest sum of squared stage
-// loads. A device that holds one stage: exact. Several stages: exact if the best cut that ignores their sum
-// is the best; otherwise, under a memory limit, the best of the cuts that also cap each single stage at the
-// least cap that any cut needs, times 1 to 3. Time: the segments that can be part of a cut within the
-// bottleneck, times the logarithm of their number: with many more items than stages, of which none is slow,
-// near linear in the items.
+// loads. A device that holds one stage: exact. Several stages: exact for a hundred items or so, without regard to squares;
+// beyond, the best that is found of the cuts that cap each single stage and of those near them. Time: the segments that can
+// be part of a cut within the bottleneck, times the logarithm of their number: with many more items than stages, of which
+// none is slow, near linear in the items.
 absl::StatusOr<PartitionSolution> SolveFixedOrder(const PartitionProblem& problem);
 
 // The most stages this problem can be cut into.
