@@ -20,7 +20,7 @@ int Agreed(const Node& node) {
 
 // (data, indices): every operand has the rank of the result, whose shape is that of indices. Along any axis
 // but the one that is picked from, entry i comes from entry i.
-int GatherElements(const Node& node, int k) {
+int GatherElements(const Node& node, int) {
   const Value *data = node.input(0), *indices = node.input(1);
   const int axis = Agreed(node);
   const int64_t picked = NormalizeAxis(node.attributes.Int("axis", 0), Rank(data));

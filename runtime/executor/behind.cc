@@ -15,7 +15,7 @@ absl::Status Executor::PrepareBehind() {
   ASSIGN_OR_RETURN(copies_, device_.NewStream());
   for (int k = 0; k < steps_at_once(); ++k) {
     ASSIGN_OR_RETURN(std::unique_ptr<StepBlock> block, StepBlock::Create(plan_, device_, *lagging_));
-    workspace_bytes_ += block->device_bytes();
+    block_bytes_ += block->device_bytes();
     blocks_.push_back(std::move(block));
   }
   for (StepKind kind : {StepKind::kTrain, StepKind::kEval}) {

@@ -153,7 +153,8 @@ class Executor {
   absl::Span<const TraceSlice> trace() const { return trace_; }
   // Of all steps so far, and the messages of the last.
   ProfileOfRank profile() const;
-  int64_t workspace_bytes() const { return workspace_bytes_; }
+  // What it has of the device beside the arena: the kernels' workspace and the blocks of steps.
+  int64_t workspace_bytes() const { return workspace_bytes_ + block_bytes_; }
 
  private:
   struct List {
@@ -250,7 +251,7 @@ class Executor {
   std::unique_ptr<Stream> stream_;
   std::byte* arena_ = nullptr;
   std::byte* workspace_ = nullptr;
-  int64_t workspace_bytes_ = 0;
+  int64_t workspace_bytes_ = 0, block_bytes_ = 0;
   std::vector<PreparedProgram> programs_;
   List lists_[2];
   int64_t step_ = 0;  // of the action that runs, for messages

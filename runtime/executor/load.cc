@@ -61,10 +61,12 @@ absl::Status Executor::Load(const std::string& plan_directory) {
   }
   // Their contents lie in the arena now.
   google::protobuf::RepeatedPtrField<plan::Constant>().Swap(plan_.mutable_constants());
-  if (const uint64_t limit = plan_.memory_limit(); limit > 0 && plan_.arena_bytes() + workspace_bytes_ > limit) {
+  for (const plan::Action& action : plan_.train()) largest_lag_ = std::max(largest_lag_, static_cast<int>(action.lag()));
+  if (lagging_ != nullptr) RETURN_IF_ERROR(PrepareBehind());
+  if (const uint64_t limit = plan_.memory_limit(); limit > 0 && plan_.arena_bytes() + workspace_bytes() > limit) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(plan_.arena_bytes(), " bytes of arena and ", workspace_bytes_,
-                     " of workspace for kernels are above the ", limit,
+        absl::StrCat(plan_.arena_bytes(), " bytes of arena and ", workspace_bytes(),
+                     " of workspace for kernels and steps are above the ", limit,
                      " bytes of the device that the plan is for; with fewer --threads kernels want less, or compile with more "
                      "--memory"));
   }
@@ -74,12 +76,10 @@ absl::Status Executor::Load(const std::string& plan_directory) {
     slices = std::max(slices, list(kind).plan.actions.size() + 2 * list(kind).plan.exchanges.size());
   }
   if (options_.trace) trace_.reserve(slices * (plan_.asynchronous() || plan_.validates_late() ? kTracedRounds : 1));
-  for (const plan::Action& action : plan_.train()) largest_lag_ = std::max(largest_lag_, static_cast<int>(action.lag()));
   for (int i = 0; i < plan_.train_size(); ++i) {
     if (static_cast<int>(plan_.train(i).lag()) == largest_lag_) last_action_ = i;
   }
   if (plan_.validates_late()) RETURN_IF_ERROR(PrepareLate());
-  if (lagging_ != nullptr) RETURN_IF_ERROR(PrepareBehind());
   running_.resize(steps_at_once());
   version_slots_.assign(plan_.weight_delay() + 1, 0);
   RETURN_IF_ERROR(transport_.Start(Routes(plan_)));

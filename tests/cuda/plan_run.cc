@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
@@ -78,12 +79,18 @@ void CudaPlans::Tool(const std::string& command) {
 }
 
 void CudaPlans::MakeModel(const std::string& model) {
-  Tool(absl::StrCat("make-model ", model, " -o ", (folder_ / "m.onnx").string()));
+  model_ = folder_ / "m.onnx";
+  Tool(absl::StrCat("make-model ", model, " -o ", model_.string()));
+}
+
+void CudaPlans::WriteModel(const std::string& text) {
+  model_ = folder_ / "m.onnxtxt";
+  std::ofstream(model_) << text;
 }
 
 std::string CudaPlans::MakePlan(const std::string& flags) {
   const std::string plan = folder_ / "m.plan";
-  Tool(absl::StrCat("pipec ", (folder_ / "m.onnx").string(), " -o ", plan, " ", flags));
+  Tool(absl::StrCat("pipec ", model_.string(), " -o ", plan, " ", flags));
   return plan;
 }
 

@@ -55,6 +55,8 @@ class CudaPlans : public testing::Test {
 
   // What make-model makes of a kind and its flags.
   void MakeModel(const std::string& model);
+  // A model in ONNX's text syntax.
+  void WriteModel(const std::string& text);
   // The model's plan with these flags of pipec: its path.
   std::string MakePlan(const std::string& flags);
   Trained Train(const std::string& plan, const DevicesOf& devices, const TrainOptions& options = {});
@@ -68,7 +70,7 @@ class CudaPlans : public testing::Test {
   void Tool(const std::string& command);
 
   std::string bin_;
-  std::filesystem::path folder_;
+  std::filesystem::path folder_, model_;
 };
 
 // Losses and parameters that differ by no more than sums in another order make: a few units of float32's last place, grown

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <limits>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -277,18 +278,16 @@ TEST_F(CudaRuns, NoScheduleNeedsSendsThatBuffer) {
   }
 }
 
-// Rewrites a rank's plan as `edit` has it, and the manifest so that it fits.
-void EditRank(const std::string& directory, const std::string& name, void (*edit)(plan::Tensor&)) {
-  const std::string path = absl::StrCat(directory, "/", name);
+plan::RankPlan ReadRank(const std::string& directory, const std::string& name) {
   plan::RankPlan rank_plan;
-  {
-    std::ifstream file(path, std::ios::binary);
-    ASSERT_TRUE(rank_plan.ParseFromIstream(&file));
-  }
-  for (const plan::Message& message : rank_plan.messages()) {
-    if (!message.sends() && message.kind() == plan::ACTIVATIONS)
-      edit(*rank_plan.mutable_tensors(message.tensors(0)));
-  }
+  std::ifstream file(absl::StrCat(directory, "/", name), std::ios::binary);
+  EXPECT_TRUE(rank_plan.ParseFromIstream(&file));
+  return rank_plan;
+}
+
+// In a rank's place, and the manifest so that it fits.
+void WriteRank(const std::string& directory, const std::string& name, const plan::RankPlan& rank_plan) {
+  const std::string path = absl::StrCat(directory, "/", name);
   {
     std::ofstream file(path, std::ios::binary);
     ASSERT_TRUE(rank_plan.SerializeToOstream(&file));
@@ -301,19 +300,77 @@ void EditRank(const std::string& directory, const std::string& name, void (*edit
   std::ofstream(directory + "/manifest.json") << ToJson(*manifest);
 }
 
-// B22: ranks that do not agree on what a message holds are refused before anything runs.
-TEST_F(CudaRuns, AnEditedPlanIsRefusedBeforeStepOne) {
-  void (*const edits[])(plan::Tensor&) = {
-      [](plan::Tensor& tensor) { tensor.set_dtype(10); },  // float16
-      [](plan::Tensor& tensor) { tensor.set_shape(0, tensor.shape(0) - 1); },
-  };
-  for (const auto edit : edits) {
-    const std::string plan = MakePlan("--stages=2 --microbatches=4");
-    EditRank(plan, "rank-001.plan", edit);
-    cuda_emulation::SetSeed(0);
-    const Trained refused = Train(plan, OnCuda(1));
-    EXPECT_EQ(refused.status.code(), absl::StatusCode::kInvalidArgument) << refused.status;
-    EXPECT_EQ(cuda_emulation::CallCount(), 0);
+// The tensors of the first message of activations.
+std::vector<int> Crossing(const plan::RankPlan& rank_plan) {
+  for (const plan::Message& message : rank_plan.messages()) {
+    if (message.kind() == plan::ACTIVATIONS) return {message.tensors().begin(), message.tensors().end()};
+  }
+  return {};
+}
+
+// B22: a cut through tensors of several types gives the loss of one rank, of which all ranks know the same; ranks that do not
+// agree on the type or the shape of one of them are refused before anything runs.
+TEST_F(CudaRuns, AMessageOfMixedTypes) {
+  std::string weights = "float[6,8] w1 = {0.31";
+  for (int i = 1; i < 48; ++i) absl::StrAppend(&weights, ", ", 0.01 * (i * 37 % 61) - 0.3);
+  absl::StrAppend(&weights, "}, float[8,4] w2 = {0.1");
+  for (int i = 1; i < 32; ++i) absl::StrAppend(&weights, ", ", 0.02 * (i * 17 % 31) - 0.3);
+  absl::StrAppend(&weights, "}, float[5,8] table = {0.2");
+  for (int i = 1; i < 40; ++i) absl::StrAppend(&weights, ", ", 0.02 * (i * 23 % 37) - 0.3);
+  WriteModel(
+      absl::StrCat("<ir_version: 10, opset_import: [\"\" : 21]>\n"
+                   "mixed (float[2,6] x, int64[2] ids) => (float[2,4] y)\n<",
+                   weights, "}, int64[1] three = {3}>\n", R"({
+  h = MatMul(x, w1)
+  row = Mod(ids, three)
+  e = Gather(table, row)
+  s = Exp(h)
+  g = Add(s, e)
+  f = Gather(table, row)
+  b = Mul(g, f)
+  c = Add(b, h)
+  d = Add(c, s)
+  y = MatMul(d, w2)
+})"));
+  const std::string flags = "--microbatches=4 --precision=fp16 --optimizer=sgd";
+  const Trained alone = TrainEmulated(MakePlan(flags + " --stages=1"), OnCuda(1), 0);
+  const std::string plan = MakePlan(flags + " --stages=2 --cut=g");
+  const plan::RankPlan receiver = ReadRank(plan, "rank-001.plan");
+  const std::vector<int> crossing = Crossing(receiver);
+  std::set<int64_t> types;
+  for (int tensor : crossing) types.insert(receiver.tensors(tensor).dtype());
+  EXPECT_THAT(types, testing::ElementsAre(1, 7, 10)) << "float32, int64, float16";
+  for (uint64_t seed = 0; seed < 4; ++seed)
+    ExpectSame(TrainEmulated(plan, OnCuda(1 + seed / 2, seed % 2 == 1), seed), alone);
+  for (int tensor : crossing) {
+    for (const bool shape : {false, true}) {
+      plan::RankPlan edited = receiver;
+      plan::Tensor& own = *edited.mutable_tensors(tensor);
+      if (shape) own.set_shape(0, own.shape(0) - 1);
+      if (!shape) own.set_dtype(own.dtype() == 10 ? 16 : 10);  // bfloat16, float16
+      WriteRank(plan, "rank-001.plan", edited);
+      cuda_emulation::SetSeed(0);
+      const Trained refused = Train(plan, OnCuda(1));
+      EXPECT_EQ(refused.status.code(), absl::StatusCode::kInvalidArgument) << refused.status;
+      EXPECT_EQ(cuda_emulation::CallCount(), 0);
+    }
+  }
+}
+
+// The limit of a plan counts what lies beside its arena: workspace, and the scalars and inputs of two steps.
+TEST_F(CudaRuns, MoreMemoryThanThePlanIsForIsRefused) {
+  const std::string plan = MakePlan("--stages=1 --microbatches=4"), data = folder() / "data.npz";
+  WriteData(data, 1, 16, 0, 0);
+  plan::RankPlan rank_plan = ReadRank(plan, "rank-000.plan");
+  cuda_emulation::SetSeed(0);
+  const int64_t needed =
+      rank_plan.arena_bytes() + Opened(plan, OnCuda(1), data).session->executor(0).workspace_bytes();
+  for (const int64_t short_of : {0, 1}) {
+    rank_plan.set_memory_limit(needed - short_of);
+    WriteRank(plan, "rank-000.plan", rank_plan);
+    const Trained run = Train(plan, OnCuda(1), {.steps = 1, .data = data});
+    EXPECT_EQ(run.status.code(), short_of ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kOk)
+        << run.status;
   }
 }
 

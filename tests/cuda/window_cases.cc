@@ -15,7 +15,7 @@ struct DrawnWindows {
   Attributes attributes;
 };
 
-DrawnWindows DrawWindows(Random& random) {
+DrawnWindows DrawWindows(Random& random, bool blind = false) {
   DrawnWindows w;
   const int64_t rank = Draw(random, 0, 3) == 0 ? 3 : Draw(random, 1, 2);
   constexpr const char* kModes[] = {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"};
@@ -28,8 +28,8 @@ DrawnWindows DrawWindows(Random& random) {
     int64_t kernel = Draw(random, 1, 3);
     while ((kernel - 1) * dilation + 1 > in) --kernel;
     const int64_t reach = (kernel - 1) * dilation + 1;
-    // Padding below the first tap's width: every window sees a place.
-    const int64_t most = dilation == 1 ? kernel - 1 : 0;
+    // Padding below the first tap's width: every window sees a place; but for pooling now and then none.
+    const int64_t most = blind && Draw(random, 0, 3) == 0 ? kernel + 1 : dilation == 1 ? kernel - 1 : 0;
     before.push_back(mode == 0 ? Draw(random, 0, most) : 0);
     after.push_back(mode == 0 ? like_ends ? before.back() : Draw(random, 0, most) : 0);
     w.in.push_back(in), w.kernel.push_back(kernel), strides.push_back(stride), dilations.push_back(dilation);
@@ -165,7 +165,7 @@ std::string Coarse(const TensorType& type, Random& random) {
 MakeCase Pool(const std::string& op) {
   return [=](Random& random) {
     KernelCase c = Named("", op);
-    DrawnWindows windows = DrawWindows(random);
+    DrawnWindows windows = DrawWindows(random, op == "MaxPool");
     c.spec.attributes = Pooling(windows, random);
     const TensorType x = Planes(random, windows.in);
     AddInput(c, x, random, false);
