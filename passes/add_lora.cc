@@ -1,7 +1,7 @@
 // Low-rank adaptation (Hu et al., 2021), as peft does it: --lora=REGEX:RANK.
 //   before:  y = MatMul(x, w)                                  w [in, out] learns
-//   after:   y.frozen = MatMul(x, w);  h = FusedMatMul(x, w.lora_A)  w stays; w.lora_A [in, rank], w.lora_B [rank, out] learn
-//            d = FusedMatMul(h, w.lora_B);  y = Add(y.frozen, d)
+//   after:   y.frozen = MatMul(x, w); h = FusedMatMul(x, w.lora_A); d = FusedMatMul(h, w.lora_B); y = Add(y.frozen, d)
+//            w stays; w.lora_A [in, rank], w.lora_B [rank, out] learn
 // The same for Gemm and FusedMatMul, transposed or not. As peft by default: A drawn from U(-1/sqrt(in), 1/sqrt(in)),
 // B zero, alpha = rank, so that the scale is 1 and a fresh model computes what it did. piperun --export adds A B to w.
 // Level model, kept. After fusion, which takes transposes of weights away, and after split-parameter-ops; before the

@@ -9,8 +9,8 @@
 namespace pipec {
 namespace {
 
-// What hides a column from a row, at least: next to any other score of a row its weight is 0 (exp(-104) is, in float32).
-// Models use -inf, the least float, -1e9, -1e4.
+// What hides a column from a row, at least: next to any other score of a row its weight is 0 (exp(-104) is, in
+// float32). Models use -inf, the least float, -1e9, -1e4.
 constexpr double kHidden = -1e4, kInfinity = std::numeric_limits<double>::infinity();
 
 // Elements of a constant of floats or bools whose bytes are at hand.

@@ -36,8 +36,8 @@ PlanCandidate Found(Schedule schedule) {
   return {kAutoSchedule, shape, std::make_shared<const Schedule>(std::move(schedule))};
 }
 
-// A search goes by what a microbatch keeps, the layout in memory may need a little more: then it searches with less. Returns
-// when the step's order ends now.
+// A search goes by what a microbatch keeps, the layout in memory may need a little more: then it searches with
+// less. Returns when the step's order ends now.
 double TryBest(ScheduleProblem problem, const std::vector<Schedule>& named, double best_seconds,
                PlanTrials& trials) {
   for (int trial = 0; trial < kMemoryTrials; ++trial) {

@@ -15,8 +15,8 @@ namespace pipec {
 using Placements = std::map<std::pair<int, std::vector<int>>, std::vector<Schedule>>;
 
 // For every way to place the stages, the best order of F, I and W apart that fits the memory, where one is found
-// that ends before `best_seconds` and can be among the two best, is tried. Returns what no order of stages so cut and placed
-// can beat, in seconds; 0: not known.
+// that ends before `best_seconds` and can be among the two best, is tried. Returns what no order of stages so cut
+// and placed can beat, in seconds; 0: not known.
 double TryFoundOrders(const Placements& placements, double best_seconds, PlanMaker& maker,
                       PlanTrials& trials);
 

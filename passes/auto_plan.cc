@@ -159,8 +159,8 @@ class Finder {
     return all;
   }
 
-  // Whether memory cannot have shaped the plan: each of its devices could hold all, with as many microbatches in flight as
-  // there are stages or microbatches.
+  // Whether memory cannot have shaped the plan: each of its devices could hold all, with as many microbatches in
+  // flight as there are stages or microbatches.
   bool IsRoomy(const Module& module, const PlanCandidate& candidate) const {
     for (const Stage& stage : module.stages) {
       if (!stage.recomputed.empty()) return false;
@@ -171,8 +171,9 @@ class Finder {
            candidate.peak_bytes * shape.ranks * std::max(shape.stages(), shape.microbatches) <= least;
   }
 
-  // Whether the plan was tried with more microbatches, and is not among the two best even so. Under a limit a plan with more
-  // may have to recompute, or be cut unevenly, where that with fewer has not: then its time without a limit counts.
+  // Whether the plan was tried with more microbatches, and is not among the two best even so. Under a limit a plan
+  // with more may have to recompute, or be cut unevenly, where that with fewer has not: then its time without a
+  // limit counts.
   bool IsSlowerWithMore(const PlanKey& plan) {
     const auto it = with_more_.find(plan);
     if (it == with_more_.end()) return false;

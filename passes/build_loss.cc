@@ -281,9 +281,9 @@ bool DependsOnParameter(const Value* value) {
   return false;
 }
 
-// Several losses of different weights cannot be divided each by its own after the step. Where labels may be ignored, and
-// only that makes a weight depend on them, as exporters write it, none may be in fact: the weight is then their number,
-// and a label that would be ignored is refused when it comes.
+// Several losses of different weights cannot be divided each by its own after the step. Where labels may be
+// ignored, and only that makes a weight depend on them, as exporters write it, none may be in fact: the weight is
+// then their number, and a label that would be ignored is refused when it comes.
 void ForbidIgnoredLabels(Module& module, Value* loss) {
   for (Node* node : MeansThatIgnoreLabels(loss)) {
     // One that is a class could not be told from a label that counts.

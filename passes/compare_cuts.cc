@@ -37,8 +37,9 @@ std::string CompareStep(const std::vector<double>& loads, const std::vector<doub
                         double other) {
   const double ratio = Ratio(loads, other_loads);
   if (!(ratio >= kWorthSaying) || !(other >= step * kWorthSaying)) return "";
-  return absl::StrFormat("the slowest stage takes %.3f times as long as it could, in a step that is %.1f %% shorter (simulated)",
-                         ratio, 100 * (1 - step / other));
+  return absl::StrFormat(
+      "the slowest stage takes %.3f times as long as it could, in a step that is %.1f %% shorter (simulated)",
+      ratio, 100 * (1 - step / other));
 }
 
 std::string CompareEqualCut(const std::vector<double>& equal, const std::vector<double>& best) {

@@ -11,8 +11,8 @@ namespace pipec {
 // How many times as long the slowest rank of the user's cut takes as with the solver's: both by rank.
 std::string CompareOwnCut(const std::vector<double>& own, const std::vector<double>& best);
 
-// Why a cut was taken whose slowest rank takes longer than another's: its step takes `step` seconds, the other's `other`.
-// Empty if neither differs by much.
+// Why a cut was taken whose slowest rank takes longer than another's: its step takes `step` seconds, the other's
+// `other`. Empty if neither differs by much.
 std::string CompareStep(const std::vector<double>& loads, const std::vector<double>& other_loads, double step,
                         double other);
 

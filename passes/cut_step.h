@@ -21,10 +21,10 @@ class CutStep {
   // By stage: its items on its rank's own device, and what every action takes beside them.
   std::vector<StageTimes> Times(const std::vector<int>& stage_of) const;
 
-  // Seconds of a cut, given by item, as the finished plan is simulated: compute in the schedule's order, one message for each
-  // pair of stages, the gradients of shared parameters, the norms and the update. `again`: by stage,
-  // seconds a microbatch that run again in front of the backward pass; empty: none. Infinity if that is not below `below`,
-  // or if the schedule does not complete.
+  // Seconds of a cut, given by item, as the finished plan is simulated: compute in the schedule's order, one
+  // message for each pair of stages, the gradients of shared parameters, the norms and the update. `again`: by
+  // stage, seconds a microbatch that run again in front of the backward pass; empty: none. Infinity if that is not
+  // below `below`, or if the schedule does not complete.
   double Of(const std::vector<int>& stage_of, absl::Span<const double> again = {},
             double below = std::numeric_limits<double>::infinity()) const;
 

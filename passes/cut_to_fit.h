@@ -9,9 +9,10 @@
 
 namespace pipec {
 
-// How much running nodes again frees is a guess in `within` (Recomputable), which knows the memory limits. Cuts that it takes
-// for somewhat too large are tried too, and `stage_of`, by item, becomes the one of which the planner says that it fits and
-// whose slowest rank, what really runs again counted, is the fastest. Stays as it is where nothing differs.
+// How much running nodes again frees is a guess in `within` (Recomputable), which knows the memory limits. Cuts
+// that it takes for somewhat too large are tried too, and `stage_of`, by item, becomes the one of which the planner
+// says that it fits and whose slowest rank, what really runs again counted, is the fastest. Stays as it is where
+// nothing differs.
 void CutToFit(const StageItems& items, const StageItems& within, const Cluster& cluster,
               const RecomputePlanner& planner, std::vector<int>& stage_of);
 

@@ -2,8 +2,8 @@
 // training form; a model that hands the moved statistics on means that form, and keeps it.
 //   before:  y, m', v' = BatchNormalization<training_mode = 1>(x, scale, bias, m, v)    m', v' unused
 //   after:   y = BatchNormalization<training_mode = 0>(x, scale, bias, m, v)
-// Level model, mode infer only. Beside lower-dropout, which does the same for Dropout; before the batch axis, because the
-// training form mixes samples.
+// Level model, mode infer only. Beside lower-dropout, which does the same for Dropout; before the batch axis,
+// because the training form mixes samples.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"

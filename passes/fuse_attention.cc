@@ -1,11 +1,11 @@
 // Attention becomes one node, which nowhere has its weights, the square of the sequence's length.
 //   before:  s = Mul(MatMul(q, Transpose(k)), c); w = Softmax(Where(causal, s, -inf)); o = MatMul(w, v)
 //   after:   o = ai.pipec::FusedAttention<scale = c, causal = 1>(q, k, v)
-// The factor may stand at q, at k, at both or behind the product; masks are added or chosen by Where. One that hides what is
-// behind each row, and is a constant, becomes the attribute; one other stays an operand. Left alone are weights that
-// anybody else reads or that are dropped at random, masks that learn, and products that broadcast.
-// Level model; after folding, which makes masks constants, and without dead users; before fuse-transpose-matmul, which
-// would hide how k was transposed, and before gradients, whose nodes would read the weights.
+// The factor may stand at q, at k, at both or behind the product; masks are added or chosen by Where. One that
+// hides what is behind each row, and is a constant, becomes the attribute; one other stays an operand. Left alone
+// are weights that anybody else reads or that are dropped at random, masks that learn, and products that broadcast.
+// Level model; after folding, which makes masks constants, and without dead users; before fuse-transpose-matmul,
+// which would hide how k was transposed, and before gradients, whose nodes would read the weights.
 #include <algorithm>
 #include <numeric>
 #include <string>

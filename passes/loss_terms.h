@@ -29,7 +29,8 @@ const Node* ClassLossOf(const Value* sum);
 // labels may be ignored. Else it is their number.
 bool WeightDependsOnLabels(const Node& class_loss);
 
-// Class losses with an ignore_index and no class weights, of which `loss`, where it is linear in scalars, takes the mean.
+// Class losses with an ignore_index and no class weights, of which `loss`, where it is linear in scalars, takes the
+// mean.
 std::vector<Node*> MeansThatIgnoreLabels(Value* loss);
 
 // `sum` (a scalar) times a number; a node is appended unless that is 1.

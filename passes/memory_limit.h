@@ -18,8 +18,9 @@ std::vector<int64_t> MemoryLimits(const Cluster& cluster);
 // forward and no input gradient leaves to a later action is nothing that is kept.
 void AddKept(const std::set<ActionOf>& actions, int64_t bytes, std::vector<KeptBytes>& stages);
 
-// ResourceExhausted if a rank is above its device's limit: what the one needs that is most beyond, and the action at which
-// the limit is passed. `kept`: by stage; all else that a rank's arena holds it holds always, and its workspace.
+// ResourceExhausted if a rank is above its device's limit: what the one needs that is most beyond, and the action
+// at which the limit is passed. `kept`: by stage; all else that a rank's arena holds it holds always, and its
+// workspace.
 absl::Status CheckMemoryLimit(const Module& module, const CompileOptions& options,
                               std::vector<KeptBytes> kept);
 

@@ -15,9 +15,9 @@ struct LackingMemory {
   int64_t least_bytes = 0;  // a device: it needs no less
 };
 
-// ResourceExhausted: the least memory a device that would do for one of these plans, the plan, and the flags that lower it.
-// Each of the few that may need least is compiled with what it is said to need, and what it is then said to need, until that
-// does.
+// ResourceExhausted: the least memory a device that would do for one of these plans, the plan, and the flags that
+// lower it. Each of the few that may need least is compiled with what it is said to need, and what it is then said
+// to need, until that does.
 absl::Status NothingFits(const CompileOptions& options, const PlanSpace& space,
                          std::vector<LackingMemory> lacking, PlanMaker& maker);
 

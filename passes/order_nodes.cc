@@ -3,11 +3,11 @@
 //   before:  a1 = Grow(x), a2 = Grow(x), b1 = Shrink(a1), b2 = Shrink(a2), y = Add(b1, b2)
 //   after:   a1 = Grow(x), b1 = Shrink(a1), a2 = Grow(x), b2 = Shrink(a2), y = Add(b1, b2)
 //
-// Forward and backward nodes apart, and I and W apart where the schedule runs these apart: as the programs will be. What
-// stays or is sent or kept for another program is there anyway; only what lives within one program counts
-// (compiler/memory/node_order.h). The order changes only where that lowers the peak, and never a number: sums are nodes
-// of their own, and draws have their key. Level staged, kept. After recompute-forward, whose copies are ordered too; before
-// order-actions and plan-memory, which take the nodes as they come.
+// Forward and backward nodes apart, and I and W apart where the schedule runs these apart: as the programs will be.
+// What stays or is sent or kept for another program is there anyway; only what lives within one program counts
+// (compiler/memory/node_order.h). The order changes only where that lowers the peak, and never a number: sums are
+// nodes of their own, and draws have their key. Level staged, kept. After recompute-forward, whose copies are
+// ordered too; before order-actions and plan-memory, which take the nodes as they come.
 #include <algorithm>
 #include <map>
 #include <utility>

@@ -4,11 +4,11 @@
 //
 // A backward or update node lives with its forward node (Node::origin). The slowest stage, its messages
 // counted, is as fast as possible within CompileOptions::cut_memory (compiler/partition; solve_for_cluster.h
-// where devices or links differ), whatever the order of the nodes was; of such cuts, with messages that take time of their
-// stages or none, and of what boundary moves make of them, the one is taken whose step is simulated to be the fastest
-// (cut_step.h). `--cut` decides instead if given, in the order of the nodes. What does not fit otherwise is to run again for
-// the backward pass, which the partitioner counts as time (recompute_stages.h). Nodes are then put in the order of their
-// stages. No arithmetic changes here or later: numbers do not depend on the cut.
+// where devices or links differ), whatever the order of the nodes was; of such cuts, with messages that take time
+// of their stages or none, and of what boundary moves make of them, the one is taken whose step is simulated to be
+// the fastest (cut_step.h). `--cut` decides instead if given, in the order of the nodes. What does not fit
+// otherwise is to run again for the backward pass, which the partitioner counts as time (recompute_stages.h). Nodes
+// are then put in the order of their stages. No arithmetic changes here or later: numbers do not depend on the cut.
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -109,8 +109,8 @@ absl::StatusOr<std::vector<int>> CutAt(const Module& module, const StageItems& i
   return stage_of;
 }
 
-// A compile, not a search through the night: a fraction of a second for the largest models. Under a limit there are many
-// cuts to be made, and each step takes longer.
+// A compile, not a search through the night: a fraction of a second for the largest models. Under a limit there are
+// many cuts to be made, and each step takes longer.
 PartitionEffort EffortFor(const PartitionProblem& problem) {
   const bool limited = !problem.memory_limits.empty();
   const std::set<int> ranks(problem.rank_of_stage.begin(), problem.rank_of_stage.end());
@@ -128,8 +128,10 @@ constexpr double kFaster = 0.9995;
 // Items times stages, up to which a memory limit is solved in more than one way.
 constexpr int64_t kFew = 20'000;
 
-absl::StatusOr<PartitionSolution> Solve(const StageItems& items, const Cluster& cluster, const PartitionEffort& effort) {
-  return SolveForCluster(items, cluster, [&](const PartitionProblem& wanted) { return SolvePartition(wanted, effort); });
+absl::StatusOr<PartitionSolution> Solve(const StageItems& items, const Cluster& cluster,
+                                        const PartitionEffort& effort) {
+  return SolveForCluster(items, cluster,
+                         [&](const PartitionProblem& wanted) { return SolvePartition(wanted, effort); });
 }
 
 // Each stage on a device of its own, which has its share of the memory.
@@ -149,9 +151,9 @@ PartitionProblem StagesAlone(PartitionProblem problem) {
   return problem;
 }
 
-// The best cuts in several respects, the first that of the solver, which is given. Ranks of several stages: where their loads are equal the
-// stages need not be, and where all stages are equal the loads need not be. Messages: those that travel while both ends
-// compute take nobody's time.
+// The best cuts in several respects, the first that of the solver, which is given. Ranks of several stages: where
+// their loads are equal the stages need not be, and where all stages are equal the loads need not be. Messages:
+// those that travel while both ends compute take nobody's time.
 std::vector<PartitionSolution> Candidates(const StageItems& items, const Cluster& cluster, const Schedule& schedule,
                                           PartitionSolution solved) {
   const PartitionProblem& problem = items.problem;
@@ -303,7 +305,8 @@ absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context)
     stage_of = options.cut_for_one_in_flight
                    ? solved
                    : FastestStep(problem, cuts, seconds, [&] { return step.steps() + planned; });
-    if (std::string why = CompareStep(within_loads.Of(stage_of), within_loads.Of(solved), step.Of(stage_of), step.Of(solved));
+    if (std::string why = CompareStep(within_loads.Of(stage_of), within_loads.Of(solved), step.Of(stage_of),
+                                      step.Of(solved));
         !why.empty())
       module.notes.push_back(std::move(why));
     if (all) plan = planner.Everything(stage_of);

@@ -29,8 +29,8 @@ struct CompileOptions {
   int virtual_stages = 0;        // 0: what the schedule needs
   std::string schedule = "1f1b";
   std::shared_ptr<const Schedule> schedule_from_file;  // instead of one by name, if there is one
-  // That file's order was made for the memory that there is beside stages cut for one microbatch in flight: these are cut so,
-  // and whether it all fits is seen when memory is planned.
+  // That file's order was made for the memory that there is beside stages cut for one microbatch in flight: these
+  // are cut so, and whether it all fits is seen when memory is planned.
   bool cut_for_one_in_flight = false;
   int microbatches = 32;
   bool lr_by_delay = false;      // --staleness=lr
@@ -45,8 +45,8 @@ struct CompileOptions {
   std::string freeze_regex;
   std::vector<LoraTarget> lora;
   Recompute recompute = Recompute::kAuto;
-  // By rank, bytes that the cut may fill with what it counts; empty: as many as it likes. Whether it all fits the devices is
-  // seen when memory is planned.
+  // By rank, bytes that the cut may fill with what it counts; empty: as many as it likes. Whether it all fits the
+  // devices is seen when memory is planned.
   std::vector<int64_t> cut_memory;
   // Whether memory needs no tighter layout than what tells that the plan fits its devices, or does not.
   bool draft_memory = false;
@@ -61,8 +61,8 @@ struct PassContext {
   CompileOptions options;
 };
 
-// Returns whether it changed anything. Errors: InvalidArgument, FailedPrecondition and the like are the user's to mend and
-// say how; Internal is ours.
+// Returns whether it changed anything. Errors: InvalidArgument, FailedPrecondition and the like are the user's to
+// mend and say how; Internal is ours.
 using PassFunction = absl::StatusOr<bool> (*)(Module&, const PassContext&);
 
 struct PassInfo {

@@ -1,4 +1,5 @@
-// Runs passes in the table's order, checks the module after each one that changed something, and says how long each took.
+// Runs passes in the table's order, checks the module after each one that changed something, and says how long each
+// took.
 #pragma once
 
 #include <functional>

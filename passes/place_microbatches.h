@@ -33,13 +33,14 @@ struct PlacementEffort {
   int items = 1;
   // Of a search, where what is placed at once leaves a gap.
   int64_t steps = 0;
-  // Bytes of arena that there are, where a draft, coarse and without a search, is enough if it lies within them or if what is live
-  // at once does not; -1: it never is.
+  // Bytes of arena that there are, where a draft, coarse and without a search, is enough if it lies within them or
+  // if what is live at once does not; -1: it never is.
   int64_t draft_limit = -1;
 };
 
-// Fills in offsets and slot classes of these buffers, arena_bytes, lower_bound and peaks; the others lie in [0, below) already and
-// are counted in `peaks`. The places of a buffer become its slots; buffers that change their slots alike share a class.
+// Fills in offsets and slot classes of these buffers, arena_bytes, lower_bound and peaks; the others lie in [0,
+// below) already and are counted in `peaks`. The places of a buffer become its slots; buffers that change their
+// slots alike share a class.
 absl::Status PlaceMicrobatches(const PassingBuffers& passing, int64_t below, const PlacementEffort& effort,
                                RankMemory& memory);
 

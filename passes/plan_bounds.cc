@@ -22,9 +22,9 @@ int64_t BytesThatStay(const Module& module) {
 
 // Seconds of the nodes' even shares on the devices: of a microbatch, and of the update.
 //
-// Whatever node is on whichever device r, weights y_r of sum 1 give: slowest rank >= sum of y_r (time of r's nodes) >= sum over
-// nodes of min over r of y_r (time of the node on r). With y_r as 1 / (time of all nodes on r) that is as even as can be where
-// a faster device is faster by as much for every node.
+// Whatever node is on whichever device r, weights y_r of sum 1 give: slowest rank >= sum of y_r (time of r's nodes)
+// >= sum over nodes of min over r of y_r (time of the node on r). With y_r as 1 / (time of all nodes on r) that is
+// as even as can be where a faster device is faster by as much for every node.
 std::pair<double, double> EvenShare(const Module& module, const Cluster& cluster) {
   std::map<std::string, std::vector<double>> times;  // by name of the device: of each node
   for (const DeviceProfile& device : cluster.devices) {

@@ -17,13 +17,13 @@ class PlanBounds {
   // Both must outlive the bounds.
   PlanBounds(const PlanSpace& space, PlanMaker& maker) : space_(space), maker_(maker) {}
 
-  // Looks at the model with so many microbatches, once; errors are PlanMaker's. Before anything else is asked this has to
-  // succeed for one number of microbatches.
+  // Looks at the model with so many microbatches, once; errors are PlanMaker's. Before anything else is asked this
+  // has to succeed for one number of microbatches.
   absl::Status LookAt(int microbatches);
 
-  // Seconds a sample: some rank has at least its share of the time of all nodes, and shares are as even as the devices' rates
-  // allow. With microbatches that were not looked at, the most that is known: the same samples in more microbatches take no
-  // less.
+  // Seconds a sample: some rank has at least its share of the time of all nodes, and shares are as even as the
+  // devices' rates allow. With microbatches that were not looked at, the most that is known: the same samples in
+  // more microbatches take no less.
   double SampleSeconds(int ranks, int microbatches) const;
   // Bytes that all ranks together hold always, at least: parameters, accumulators and optimizer state.
   int64_t always_bytes() const { return always_bytes_; }

@@ -2,13 +2,14 @@
 //
 //   before:  ordered actions            after:  rank 0: h@2  message 4096 bytes at 65536, 81920, 69632, ...
 //
-// The time axis is the rank's list of actions, instruction by instruction (rank_timeline.h). What a microbatch has anew, for some
-// instructions of one program or from a forward to a backward action, lies in each microbatch where it is free for so long: all of
-// it is one layout problem a rank (place_microbatches.h), and another for the evaluation list. Below lies what both lists need all
-// the time: parameters, accumulators, optimizer state and constants, and what is made of parameters alone, which is computed once
-// a step (once_a_step.h). The update reuses what the microbatches had. Where the step before is validated late, what an update
-// reads stays until then, and what it writes has two places; if that does not fit, updates wait again. Where steps overlap, slots
-// take turns (plan_rounds.h).
+// The time axis is the rank's list of actions, instruction by instruction (rank_timeline.h). What a microbatch has
+// anew, for some instructions of one program or from a forward to a backward action, lies in each microbatch where
+// it is free for so long: all of it is one layout problem a rank (place_microbatches.h), and another for the
+// evaluation list. Below lies what both lists need all the time: parameters, accumulators, optimizer state and
+// constants, and what is made of parameters alone, which is computed once a step (once_a_step.h). The update reuses
+// what the microbatches had. Where the step before is validated late, what an update reads stays until then, and
+// what it writes has two places; if that does not fit, updates wait again. Where steps overlap, slots take turns
+// (plan_rounds.h).
 #include <algorithm>
 #include <map>
 

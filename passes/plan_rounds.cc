@@ -11,8 +11,8 @@
 namespace pipec {
 namespace {
 
-// The programs one after the other, where a B that repeats its stage's I and W shares their time: instruction j of program p
-// happens at start[p] + j.
+// The programs one after the other, where a B that repeats its stage's I and W shares their time: instruction j of
+// program p happens at start[p] + j.
 struct TimeAxis {
   std::vector<int64_t> start;
   int64_t end = 0;

@@ -7,8 +7,8 @@
 
 namespace pipec {
 
-// Gives every storage its place. What has slots has them one after the other and takes them in turn (round_slots.h); only what
-// one program makes and uses up has an end. `memory` has its programs.
+// Gives every storage its place. What has slots has them one after the other and takes them in turn
+// (round_slots.h); only what one program makes and uses up has an end. `memory` has its programs.
 absl::Status PlanRounds(const Module& module, int rank, const std::vector<Storage>& storages,
                         const absl::flat_hash_set<const Node*>& of_weights, RankMemory& memory);
 

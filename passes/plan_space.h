@@ -9,7 +9,8 @@ namespace pipec {
 struct PlanSpace {
   std::vector<int> ranks;         // ascending; one if it was given
   std::vector<int> microbatches;  // ascending; one if it was given
-  // Samples a step, whatever the number of microbatches. 0: a microbatch is what it is, and the batch grows with their number.
+  // Samples a step, whatever the number of microbatches. 0: a microbatch is what it is, and the batch grows with
+  // their number.
   int64_t batch = 0;
 };
 
@@ -21,8 +22,8 @@ inline constexpr int kMicrobatchesARank = 8;
 inline constexpr int kFewestMicrobatches = 32;
 
 std::vector<int> RanksToTry(int devices);
-// Of a batch that is given its divisors, else powers of two: up to kMicrobatchesARank for each of `most_ranks`, and of the
-// divisors one more.
+// Of a batch that is given its divisors, else powers of two: up to kMicrobatchesARank for each of `most_ranks`, and
+// of the divisors one more.
 std::vector<int> MicrobatchesToTry(int most_ranks, int64_t batch);
 
 }  // namespace pipec

@@ -27,8 +27,8 @@ class PlanTrials {
   bool MayBeChosen(double sample_seconds) const;
 
   const std::vector<PlanCandidate>& candidates() const { return candidates_; }
-  // The least time a sample first, of equals the one with fewer ranks, then the one that needs less memory; refused ones
-  // last.
+  // The least time a sample first, of equals the one with fewer ranks, then the one that needs less memory; refused
+  // ones last.
   std::vector<PlanCandidate> Sorted() const;
 
   const absl::Status& first_refusal() const { return first_refusal_; }

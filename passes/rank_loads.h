@@ -15,9 +15,10 @@ class RankLoads {
   // Both must outlive this.
   RankLoads(const StageItems& items, const Cluster& cluster);
 
-  // By rank, seconds of a cut, given by item: each item on its rank's own device, each tensor at each stage that sends or
-  // receives it by the slowest of the links that it takes there, and what is made again so that the rank is within
-  // the problem's memory limit, if it has one; infinity if that is not enough. Where all are equal that is what DeviceLoads says.
+  // By rank, seconds of a cut, given by item: each item on its rank's own device, each tensor at each stage that
+  // sends or receives it by the slowest of the links that it takes there, and what is made again so that the rank
+  // is within the problem's memory limit, if it has one; infinity if that is not enough. Where all are equal that
+  // is what DeviceLoads says.
   std::vector<double> Of(const std::vector<int>& stage_of) const;
   double Slowest(const std::vector<int>& stage_of) const;
 

@@ -16,11 +16,12 @@ struct Life {
   bool live() const { return lower < upper; }
 };
 
-// Every action takes as much time as its program has instructions, one if it has none. What an instruction reads or writes is
-// live while it runs. Beyond its instructions
+// Every action takes as much time as its program has instructions, one if it has none. What an instruction reads or
+// writes is live while it runs. Beyond its instructions
 //  - an input is live from the beginning of the first action that needs it,
 //  - what is received from the beginning of the action that posts the receive,
-//  - what is sent until its message has arrived in modelled time: to the end of the last computation that begins before; where
+//  - what is sent until its message has arrived in modelled time: to the end of the last computation that begins
+//    before; where
 //    times are not known, to the end of the action that sends it,
 //  - an output to the end of the last action that touches it.
 class RankTimeline {
@@ -32,8 +33,8 @@ class RankTimeline {
   int64_t end() const { return starts_.back(); }
   // By microbatch; not live where the list has none of the actions that touch it.
   std::vector<Life> OfMicrobatches(const Storage& storage) const;
-  // Of what happens once a step: what is received is there from the exchange on, what is sent and what is read afterwards to the
-  // end of the list.
+  // Of what happens once a step: what is received is there from the exchange on, what is sent and what is read
+  // afterwards to the end of the list.
   Life OfStep(const Storage& storage) const;
 
  private:

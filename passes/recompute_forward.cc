@@ -4,10 +4,10 @@
 //   after:   F: x -> A -> h -> B -> y          I: h' = A(x), dh = B'(dy, h'), dx = A'(dh, x)
 //
 // partition-stages chose segments of the stage's forward nodes (Stage::recomputed); each is run again as a whole before
-// its first backward node. What the stage was sent, its inputs, what crosses from segment to segment and what the segment
-// keeps stays (Chen et al., "Training Deep Nets with Sublinear Memory Cost", arXiv:1604.06174). The second run gives the
-// same numbers: random ops draw by the key in their attributes. Level staged, kept; after messages, so that what arrives is
-// no node to run again.
+// its first backward node. What the stage was sent, its inputs, what crosses from segment to segment and what the
+// segment keeps stays (Chen et al., "Training Deep Nets with Sublinear Memory Cost", arXiv:1604.06174). The second
+// run gives the same numbers: random ops draw by the key in their attributes. Level staged, kept; after messages,
+// so that what arrives is no node to run again.
 #include <algorithm>
 #include <utility>
 

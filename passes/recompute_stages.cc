@@ -50,8 +50,8 @@ bool IsUsedBackward(const Value& value) {
   });
 }
 
-// Of activations, what stays even if everything runs again: of k equal nodes in a row 2 / sqrt(k), which is taken here for
-// all. It depends on the cut and on where values are kept.
+// Of activations, what stays even if everything runs again: of k equal nodes in a row 2 / sqrt(k), which is taken
+// here for all. It depends on the cut and on where values are kept.
 double KeptShare(const PartitionProblem& problem) {
   return std::min(1.0, 2 / std::sqrt(static_cast<double>(problem.items.size()) / problem.stages));
 }
@@ -125,11 +125,14 @@ PartitionProblem Recomputable(const PartitionProblem& problem, const std::vector
     all_bytes += bytes;
   }
   std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return a.remake.seconds * static_cast<double>(b.remake.bytes) < b.remake.seconds * static_cast<double>(a.remake.bytes);
+    return a.remake.seconds * static_cast<double>(b.remake.bytes) <
+           b.remake.seconds * static_cast<double>(a.remake.bytes);
   });
   double before = 0;
   for (const Candidate& candidate : candidates) {
-    again.items[candidate.item].remake[std::min(kRemakeKinds - 1, static_cast<int>(before / all_bytes * kRemakeKinds))] = candidate.remake;
+    again.items[candidate.item]
+        .remake[std::min(kRemakeKinds - 1, static_cast<int>(before / all_bytes * kRemakeKinds))] =
+        candidate.remake;
     before += static_cast<double>(candidate.remake.bytes);
   }
   return again;

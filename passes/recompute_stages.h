@@ -1,5 +1,5 @@
-// Which forward nodes run again in front of their backward nodes, instead of their results being kept, so that the stages
-// fit the devices' memory.
+// Which forward nodes run again in front of their backward nodes, instead of their results being kept, so that the
+// stages fit the devices' memory.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ namespace pipec {
 // what is recomputed, from I or B.
 enum class KeptFrom : uint8_t { kForward, kBackward };
 
-// By stage, of how many microbatches when its rank keeps most, all its stages taken for equal; at least 1. Evident from the
-// order of a rank's actions alone.
+// By stage, of how many microbatches when its rank keeps most, all its stages taken for equal; at least 1. Evident
+// from the order of a rank's actions alone.
 std::vector<int> InFlight(const Schedule& schedule, KeptFrom from);
 
-// The problem if all stages recompute: each forward node runs twice, and of its activations only a share is kept. The planned
-// memory is judged in the end.
+// The problem if all stages recompute: each forward node runs twice, and of its activations only a share is kept.
+// The planned memory is judged in the end.
 PartitionProblem RecomputedEverywhere(const PartitionProblem& problem, const std::vector<StageTimes>& times,
                                       const Schedule& schedule);
 
@@ -36,10 +36,11 @@ struct RecomputePlan {
   bool fits = false;                                       // every rank, as its bytes are counted here
 };
 
-// Chooses for a cut, given by item. A stage's forward nodes are cut into segments (compiler/memory/segments.h), and each
-// segment is kept, run again, or run again but for its products, which take most of the time. On each rank those choices
-// that take least time such that parameters, activations of all microbatches in flight and the largest segment that runs
-// again are within `limits` (bytes by rank); where nothing fits, and with no limits, everything runs again.
+// Chooses for a cut, given by item. A stage's forward nodes are cut into segments (compiler/memory/segments.h), and
+// each segment is kept, run again, or run again but for its products, which take most of the time. On each rank
+// those choices that take least time such that parameters, activations of all microbatches in flight and the
+// largest segment that runs again are within `limits` (bytes by rank); where nothing fits, and with no limits,
+// everything runs again.
 class RecomputePlanner {
  public:
   // All must outlive the planner.

@@ -134,9 +134,10 @@ absl::StatusOr<bool> UpdateWhereUsed(Module& module, const std::string& schedule
     const std::map<int, int> owners = Owners(module, *trained.parameter);
     if (owners.size() != 1) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "schedule ", schedule, " updates every stage by itself, so that ranks ", owners.begin()->first, " and ",
-          owners.rbegin()->first, " cannot share parameter '", trained.parameter->name(),
-          "': its copies would see different gradients; --cut between other values, or --schedule=pipedream-2bw, works"));
+          "schedule ", schedule, " updates every stage by itself, so that ranks ", owners.begin()->first,
+          " and ", owners.rbegin()->first, " cannot share parameter '", trained.parameter->name(),
+          "': its copies would see different gradients; --cut between other values, or "
+          "--schedule=pipedream-2bw, works"));
     }
     absl::flat_hash_set<Node*> seen;
     std::vector<Node*> sum;

@@ -6,8 +6,8 @@
 namespace pipec {
 namespace {
 
-// Places in a list, counted on from round to round: an action of lag l at place k of a list of n stands at t n + l n + k
-// for step t.
+// Places in a list, counted on from round to round: an action of lag l at place k of a list of n stands at t n + l
+// n + k for step t.
 struct Life {
   int lower = std::numeric_limits<int>::max();
   int upper = -1;

@@ -1,5 +1,5 @@
-// Slots where steps overlap (compiler/schedule/rounds.h): what is kept comes and goes in the order of microbatches and of
-// steps, so slots follow one another.
+// Slots where steps overlap (compiler/schedule/rounds.h): what is kept comes and goes in the order of microbatches
+// and of steps, so slots follow one another.
 #pragma once
 
 #include <set>

@@ -18,7 +18,8 @@ namespace {
 constexpr int kRounds = 3;
 constexpr double kFirstStep = 0.5, kLastStep = 0.01;  // of the search for the speeds of the bound, relative
 constexpr double kExact = 1e-9;                       // relative
-// Of what a rank really takes, the least that its compute is taken for, where modelled messages take more than real ones.
+// Of what a rank really takes, the least that its compute is taken for, where modelled messages take more than real
+// ones.
 constexpr double kLeastCompute = 0.1;
 
 PartitionProblem WithoutLimit(PartitionProblem problem) {
@@ -43,7 +44,8 @@ double SharedOut(const StageItems& items, const std::vector<double>& speed) {
   return seconds / all;
 }
 
-// The problem in which no item takes longer, on any device, than it really does; of those the one whose ranks need most.
+// The problem in which no item takes longer, on any device, than it really does; of those the one whose ranks need
+// most.
 PartitionProblem Optimistic(const StageItems& items) {
   PartitionProblem problem = WithoutLimit(items.problem);
   if (problem.speed.empty()) return problem;

@@ -24,8 +24,8 @@ bool SplitsBackward(const Schedule& schedule) {
   return false;
 }
 
-// By stage, whether no forward node writes into what is kept from one microbatch to the next, such as a sum of losses or
-// running statistics.
+// By stage, whether no forward node writes into what is kept from one microbatch to the next, such as a sum of
+// losses or running statistics.
 std::vector<bool> StagesThatRepeat(const Module& module) {
   std::vector<bool> repeats(module.stages.size(), true);
   for (const Node* node : module.graph.Nodes()) {

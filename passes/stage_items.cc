@@ -165,8 +165,8 @@ void AddActivations(const Module& module, StageItems& items) {
   }
 }
 
-// A forward value travels to later items; a gradient to earlier ones, which costs the same in the other direction: once to
-// each stage, however many of its items use it.
+// A forward value travels to later items; a gradient to earlier ones, which costs the same in the other direction:
+// once to each stage, however many of its items use it.
 void AddTensors(const Module& module, const std::vector<Link>& links, StageItems& items) {
   for (const Node* node : module.graph.Nodes()) {
     const int producer = items.item_of[node->index];

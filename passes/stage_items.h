@@ -23,7 +23,8 @@ struct StageItems {
   std::vector<int64_t> tensor_bytes;              // by tensor of the problem
   std::vector<int> sender;                        // likewise: the item that makes it
   // Items, tensors, shared parameters and speeds; stages, in_flight, rank_of_stage and memory_limit are left to
-  // the caller. The partitioner knows a device by one speed, that of all items together, and one link: the fastest there is.
+  // the caller. The partitioner knows a device by one speed, that of all items together, and one link: the fastest
+  // there is.
   PartitionProblem problem;
 
   double SecondsOn(int kind, int item) const;

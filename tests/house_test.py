@@ -7,6 +7,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 MOST_LINES = 400
+MOST_COLUMNS = 120
 
 # Left may include right, itself, and runtime/base; nothing else.
 COMPILER = ["compiler/ir", "compiler/onnx", "compiler/ops", "compiler/cost", "compiler/partition", "compiler/schedule",
@@ -109,6 +110,11 @@ class House(unittest.TestCase):
 
     def test_files_are_short(self):
         long = [(path, lines) for path in sources() if (lines := len((ROOT / path).read_text().splitlines())) > MOST_LINES]
+        self.assertEqual(long, [])
+
+    def test_lines_are_short(self):
+        long = [f"{path}:{number}" for path in sources() if path.endswith((".cc", ".h", ".cu", ".cuh"))
+                for number, line in enumerate((ROOT / path).read_text().splitlines(), 1) if len(line) > MOST_COLUMNS]
         self.assertEqual(long, [])
 
     def test_no_two_rooms_include_each_other(self):

@@ -75,7 +75,8 @@ void CompileFlags::AddTo(FlagTable& table) {
   table.Choice("mode", &mode_, {"train", "infer"}, "what the plan does",
                "train; infer if the schedule is infer");
   table.IntOrAuto("stages", "P", &stages_, &stages_open_, 1,
-                  "ranks of one pipeline; the model is cut into P x V stages; auto: as many, up to the devices there are, "
+                  "ranks of one pipeline; the model is cut into P x V stages; auto: as many, up to the "
+                  "devices there are, "
                   "as take least time a sample",
                   absl::StrCat(kDefaultStages));
   table.Int("virtual-stages", "V", &options.virtual_stages, 1, "stages a rank holds",
@@ -83,7 +84,8 @@ void CompileFlags::AddTo(FlagTable& table) {
   table.Add({.name = "schedule",
              .value = absl::StrCat(absl::StrJoin(ScheduleNames(), "|"), "|FILE.csv"),
              .default_text = "1f1b; infer in infer mode",
-             .help = "order of the work; --list-schedules describes them; auto: the fastest of all that fit, and of what a "
+             .help = "order of the work; --list-schedules describes them; auto: the fastest of all that fit, "
+                     "and of what a "
                      "search finds; a file is in PyTorch's CSV",
              .choices = ScheduleNames(),
              .parse = [this](absl::string_view text) {
@@ -94,11 +96,13 @@ void CompileFlags::AddTo(FlagTable& table) {
                                 "'", text, "' is not known; valid are ", absl::StrJoin(ScheduleNames(), ", "),
                                 ", or a file whose name ends in ", kScheduleFile));
              }});
-  table.IntOrAuto("microbatches", "M", &microbatches_, &microbatches_open_, 1,
-                  absl::StrCat("equal parts of a batch; auto: as many as take least time a sample, of the divisors of --batch, "
-                               "or of powers of two, with which the batch grows, up to ",
-                               kMicrobatchesARank, " a rank and at least ", kFewestMicrobatches),
-                  absl::StrCat(kDefaultMicrobatches, "; pipedream: 1"));
+  table.IntOrAuto(
+      "microbatches", "M", &microbatches_, &microbatches_open_, 1,
+      absl::StrCat(
+          "equal parts of a batch; auto: as many as take least time a sample, of the divisors of --batch, "
+          "or of powers of two, with which the batch grows, up to ",
+          kMicrobatchesARank, " a rank and at least ", kFewestMicrobatches),
+      absl::StrCat(kDefaultMicrobatches, "; pipedream: 1"));
   table.Int("batch", "B", &batch_, 1, "samples per step",
             "M x the model's own batch, or M if that is symbolic");
   table.List("cut", "NAME,...", &options.cut, "cut at these values instead of where the partitioner would");
@@ -160,13 +164,14 @@ void CompileFlags::AddTo(FlagTable& table) {
   });
   table.Check([this]() -> absl::Status {
     if (stages_open_ && !context_.options.cut.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--cut names ", context_.options.cut.size(), " values to cut at, which --stages=auto leaves open; ",
-                       "--stages=", context_.options.cut.size() + 1, " fits them"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--cut names ", context_.options.cut.size(), " values to cut at, which --stages=auto leaves open; ",
+          "--stages=", context_.options.cut.size() + 1, " fits them"));
     }
     if (absl::EndsWith(schedule_, kScheduleFile) && (stages_open_ || microbatches_open_)) {
       return absl::InvalidArgumentError(absl::StrCat("--schedule=", schedule_, " says how many --",
-                                                     stages_open_ ? "stages" : "microbatches", " there are; leave out auto"));
+                                                     stages_open_ ? "stages" : "microbatches",
+                                                     " there are; leave out auto"));
     }
     return absl::OkStatus();
   });
@@ -231,8 +236,9 @@ absl::StatusOr<int64_t> CompileFlags::Resolve() {
   options.seed = seed_;
   options.loss = loss_;
   if (stages_open_ || microbatches_open_) {
-    return absl::UnimplementedError(absl::StrCat("--", stages_open_ ? "stages" : "microbatches",
-                                                 "=auto compiles the model many times, which only pipec does; give a number"));
+    return absl::UnimplementedError(
+        absl::StrCat("--", stages_open_ ? "stages" : "microbatches",
+                     "=auto compiles the model many times, which only pipec does; give a number"));
   }
   RETURN_IF_ERROR(ReadScheduleFile());
   if (mode_.empty()) mode_ = schedule_ == kInferSchedule ? "infer" : "train";

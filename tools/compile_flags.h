@@ -25,12 +25,12 @@ class CompileFlags {
   // Decides what was left open (noting it with the flag that changes it), then reads the model.
   // InvalidArgument if the batch cannot be divided as asked, naming the nearest that can.
   absl::StatusOr<std::unique_ptr<Module>> Import();
-  // Before Import: how much memory the cut may fill, by rank (CompileOptions::cut_memory), and whether all forward nodes run
-  // again.
+  // Before Import: how much memory the cut may fill, by rank (CompileOptions::cut_memory), and whether all forward
+  // nodes run again.
   void CutWithin(std::vector<int64_t> bytes_by_rank, bool recompute_all);
   void SetDraftMemory(bool draft) { context_.options.draft_memory = draft; }  // CompileOptions::draft_memory
-  // Before Import: another schedule, by name, in the mode and with the ranks and microbatches of `other`, and the stages a
-  // rank that were asked for, where that schedule can have as many.
+  // Before Import: another schedule, by name, in the mode and with the ranks and microbatches of `other`, and the
+  // stages a rank that were asked for, where that schedule can have as many.
   void UseSchedule(absl::string_view name, const Module& other);
   // What is to be chosen (auto), and of the ranks and microbatches there are to choose from.
   struct Open {

@@ -15,7 +15,8 @@
 namespace pipec {
 namespace {
 
-// Plans aim at steps of this ratio from the memory of the fastest down: at which there are does not depend on the limit.
+// Plans aim at steps of this ratio from the memory of the fastest down: at which there are does not depend on the
+// limit.
 constexpr double kStep = 0.9;
 // With so many nodes not all of them are made: they would take long.
 constexpr int kManyNodes = 2000;
@@ -151,10 +152,12 @@ class Compiler {
 
   double Aim(int k) const { return from_ * std::pow(kStep, k); }
   // The first step at which no device's share is above this.
-  int StepBelow(double aim) const { return std::max(1, static_cast<int>(std::ceil(std::log(aim / from_) / std::log(kStep)))); }
+  int StepBelow(double aim) const {
+    return std::max(1, static_cast<int>(std::ceil(std::log(aim / from_) / std::log(kStep))));
+  }
 
-  // From the plan that was made last down: all, or with many nodes from the first that aims at or below the limit to the
-  // first that fits.
+  // From the plan that was made last down: all, or with many nodes from the first that aims at or below the limit
+  // to the first that fits.
   absl::Status Descend() {
     from_ = OfLargest(LiveBytes);
     has_many_nodes_ = module_->graph.num_nodes() >= kManyNodes;

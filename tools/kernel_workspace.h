@@ -14,8 +14,8 @@ namespace pipec {
 
 class KernelWorkspace {
  public:
-  // Bytes, on a rank of so many threads, as some kernels want some for each; 0 where the device has no kernel for the node,
-  // as without contents that are known when a plan is loaded.
+  // Bytes, on a rank of so many threads, as some kernels want some for each; 0 where the device has no kernel for
+  // the node, as without contents that are known when a plan is loaded.
   int64_t BytesOf(const Node& node, int threads);
 
  private:

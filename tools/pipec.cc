@@ -56,7 +56,8 @@ void AddFlags(FlagTable& table, PipecFlags& flags) {
   table.String("emit-schedule", "FILE.csv", &flags.schedule_file,
                "the schedule as PyTorch's compute-only CSV", "none");
   table.String("emit-onnx", "DIR", &flags.onnx_directory,
-               "DIR/model.onnx and one file a stage: forward, backward and update; gradients are outputs grad:PARAMETER",
+               "DIR/model.onnx and one file a stage: forward, backward and update; gradients are outputs "
+               "grad:PARAMETER",
                "none");
   table.String("trace", "FILE.json", &flags.trace_file, "the modelled timeline as a Chrome trace", "none");
   table.String("report", "FILE.html", &flags.report_file, "one more copy of the plan's report.html", "none");
@@ -234,7 +235,8 @@ absl::Status Compile(PipecFlags& flags) {
   if (flags.json || flags.prints_module()) return absl::OkStatus();
   std::cout << ReportText(report);
   if (!flags.dry_run) {
-    std::cout << (replaces ? "\nreplaced the plan " : "\nwrote ") << directory << " (timeline: " << directory << "/report.html)\n"
+    std::cout << (replaces ? "\nreplaced the plan " : "\nwrote ") << directory << " (timeline: " << directory
+              << "/report.html)\n"
               << NextStep(*module, directory);
   }
   return absl::OkStatus();

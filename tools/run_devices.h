@@ -8,8 +8,8 @@
 
 namespace pipec {
 
-// Unavailable if there is no GPU for --device=cuda. Ranks are spread over the GPUs of this process in order, several on one
-// if there are fewer; a note says so.
+// Unavailable if there is no GPU for --device=cuda. Ranks are spread over the GPUs of this process in order,
+// several on one if there are fewer; a note says so.
 absl::StatusOr<MakeDevice> MakeRunDevices(const RunFlags& flags, int ranks, int threads,
                                           RunObserver& observer);
 

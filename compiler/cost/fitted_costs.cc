@@ -10,8 +10,8 @@
 namespace pipec {
 namespace {
 
-// Nodes that were not measured: one with so many times the flops and one with so many times the bytes beside each that was,
-// taking what the scaled law of all says, and counting so much of a measured one.
+// Nodes that were not measured: one with so many times the flops and one with so many times the bytes beside each
+// that was, taking what the scaled law of all says, and counting so much of a measured one.
 constexpr double kTimesAsMuch = 4, kShare = 1e-4;
 // Seconds that the clock and the loop over instructions blur.
 constexpr double kGrain = 1e-6;

@@ -21,13 +21,14 @@ struct MeasuredNode {
 
 // A class of nodes, the op with the element types of its operands and results, has the law
 //   seconds = a bytes + b flops + c,   none of them negative,
-// fitted to what was measured of it. What that leaves open (few nodes, all alike, or flops and bytes that grow together) the
-// law fitted to all that was measured decides, scaled to the class; of a class without a node it is the law.
+// fitted to what was measured of it. What that leaves open (few nodes, all alike, or flops and bytes that grow
+// together) the law fitted to all that was measured decides, scaled to the class; of a class without a node it is
+// the law.
 //
 // The law says how time grows; where it stands the measured node that is most alike says (of the class and of the same
-// ranks; dimensions and attributes compared): its time, times the law here over the law there. So the nodes of a layer that
-// was measured at another batch keep what makes that layer faster or slower than the law. Without such a node the law stands
-// where the class's nodes stand on average.
+// ranks; dimensions and attributes compared): its time, times the law here over the law there. So the nodes of a
+// layer that was measured at another batch keep what makes that layer faster or slower than the law. Without such a
+// node the law stands where the class's nodes stand on average.
 class FittedCosts {
  public:
   FittedCosts() = default;

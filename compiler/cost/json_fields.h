@@ -1,5 +1,5 @@
-// The fields of a JSON object that a user wrote, with faults in words: where ("$.hosts[0].name"), what is there, what was
-// wanted.
+// The fields of a JSON object that a user wrote, with faults in words: where ("$.hosts[0].name"), what is there,
+// what was wanted.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ bool HasControlCharacters(absl::string_view utf8);
 
 class JsonFields {
  public:
-  // `path`: of `object`, "$" for the document. InvalidArgument if it is no object, or has a field that is not `known`: then
-  // with the nearest that is. `object` must outlive this.
+  // `path`: of `object`, "$" for the document. InvalidArgument if it is no object, or has a field that is not
+  // `known`: then with the nearest that is. `object` must outlive this.
   static absl::StatusOr<JsonFields> Open(const nlohmann::json& object, std::string path,
                                          const std::vector<absl::string_view>& known);
 

@@ -28,10 +28,10 @@ struct MeasuredCosts {
 // that are none.
 absl::StatusOr<MeasuredCosts> ParseProfile(absl::string_view text);
 
-// From here on nodes on devices of the profile's name, and messages between such of one host, take what was measured, and
-// where it was not measured of them, what is fitted to it. InvalidArgument if the cluster has no such device. Whose model it
-// was does not matter: nodes are found by their keys, and a node of another model is of the same kind as one that was
-// measured, or it is fitted.
+// From here on nodes on devices of the profile's name, and messages between such of one host, take what was
+// measured, and where it was not measured of them, what is fitted to it. InvalidArgument if the cluster has no such
+// device. Whose model it was does not matter: nodes are found by their keys, and a node of another model is of the
+// same kind as one that was measured, or it is fitted.
 absl::Status UseProfile(MeasuredCosts costs, Cluster& cluster);
 
 }  // namespace pipec

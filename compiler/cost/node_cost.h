@@ -25,7 +25,8 @@ bool TakesTime(const Node& node);
 // What an action takes beside its nodes; 0 unless measured.
 double ActionSeconds(const DeviceProfile& device);
 
-// Seconds of one message on the wire: latency + bytes / bandwidth, in two pieces if the link has a knee. No bytes, no message: 0.
+// Seconds of one message on the wire: latency + bytes / bandwidth, in two pieces if the link has a knee. No bytes,
+// no message: 0.
 double MessageSeconds(double bytes, const Link& link);
 
 }  // namespace pipec

@@ -42,8 +42,8 @@ Normal NormalEquations(absl::Span<const Observation> observations, double grain)
   return normal;
 }
 
-// The coefficients over the terms of `set`, by elimination without exchange (the matrix is positive definite). Nothing if
-// they are not independent, or one is negative.
+// The coefficients over the terms of `set`, by elimination without exchange (the matrix is positive definite).
+// Nothing if they are not independent, or one is negative.
 std::optional<FitTerms> SolveFor(int set, const Normal& normal) {
   int terms[kFitTerms], n = 0;
   for (int i = 0; i < kFitTerms; ++i) {

@@ -7,8 +7,8 @@
 
 namespace pipec {
 
-// Modelled: from published rates. Fitted: from a law fitted to what was measured of other shapes. Measured: of this very
-// thing.
+// Modelled: from published rates. Fitted: from a law fitted to what was measured of other shapes. Measured: of this
+// very thing.
 enum class Origin : uint8_t { kModelled, kFitted, kMeasured };
 
 inline absl::string_view Name(Origin origin) {

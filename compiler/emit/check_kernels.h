@@ -8,7 +8,8 @@
 namespace pipec {
 
 // Unimplemented, naming node, op, opset and rank, if a rank is to run an op that its device has no kernel for
-// (runtime/device/ops.def): the CUDA device's if `cluster` says the rank is a GPU, else any device's. cluster may be null.
+// (runtime/device/ops.def): the CUDA device's if `cluster` says the rank is a GPU, else any device's. cluster may
+// be null.
 absl::Status CheckKernels(const Module& module, const Cluster* cluster);
 
 }  // namespace pipec

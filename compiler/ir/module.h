@@ -32,9 +32,9 @@ struct TrainedParameter {
 
 struct Training {
   std::string optimizer;  // sgd, momentum, nesterov, adam, adamw, adagrad
-  // Scalars summed over the microbatches of a step (outputs of ai.pipec::Accumulate): the loss (float64), what it is to be
-  // divided by (float64; null: each microbatch counts 1), and for evaluation the number of correct predictions and of
-  // predictions (int64; null if there are no class labels).
+  // Scalars summed over the microbatches of a step (outputs of ai.pipec::Accumulate): the loss (float64), what it
+  // is to be divided by (float64; null: each microbatch counts 1), and for evaluation the number of correct
+  // predictions and of predictions (int64; null if there are no class labels).
   Value* loss_sum = nullptr;
   Value* loss_weight = nullptr;
   // The loss of a batch is the sum over its microbatches: loss_sum is divided by nothing. loss_weight is null.
@@ -90,8 +90,8 @@ enum class BufferKind : uint8_t {
 inline constexpr int kBufferKinds = 9;
 absl::string_view Name(BufferKind kind);
 
-// Pieces of a rank's arena: slot k lies at offsets[k]. Several slots hold several microbatches at once, or give each the
-// place that is free when it runs.
+// Pieces of a rank's arena: slot k lies at offsets[k]. Several slots hold several microbatches at once, or give
+// each the place that is free when it runs.
 struct Buffer {
   std::string name;
   BufferKind kind = BufferKind::kTransient;

@@ -1,6 +1,6 @@
-// What happens once a step. What is made of parameters alone, such as a weight in another type, is the same for all microbatches of a
-// step. Where it is kept from the forward to the backward pass, it has one place, and is computed in the first
-// microbatch only. Where steps overlap it has a place for each version of the parameters.
+// What happens once a step. What is made of parameters alone, such as a weight in another type, is the same for all
+// microbatches of a step. Where it is kept from the forward to the backward pass, it has one place, and is computed
+// in the first microbatch only. Where steps overlap it has a place for each version of the parameters.
 #pragma once
 
 #include "compiler/ir/module.h"

@@ -112,7 +112,8 @@ class Machine {
     now_ = {steps - 1, -1, training_ ? steps : 0, 0};
     const Action end{training_ ? ActionKind::kUpdate : ActionKind::kF};
     for (const auto& [value, location] : memory_.locations) {
-      if (value->kind() != ValueKind::kResult && value->kind() != ValueKind::kInput && value->kind() != ValueKind::kAccumulator)
+      if (value->kind() != ValueKind::kResult && value->kind() != ValueKind::kInput &&
+          value->kind() != ValueKind::kAccumulator)
         RETURN_IF_ERROR(Read(AccessTo(value), end));
     }
     if (!training_) {
@@ -313,7 +314,8 @@ class Machine {
     } else {
       for (const Access& write : receives_[&message]) {
         if (write.keeps)
-          return absl::InternalError(absl::StrCat("the message in ", ToString(action), " writes over ", write.value->name()));
+          return absl::InternalError(
+              absl::StrCat("the message in ", ToString(action), " writes over ", write.value->name()));
         Write(write, now_);
       }
     }
@@ -334,8 +336,8 @@ class Machine {
   absl::flat_hash_set<std::pair<const Value*, int>> fed_;
 };
 
-// Two steps, of which the first is validated when the second has begun. `right`: whether the update was; else it is made
-// again.
+// Two steps, of which the first is validated when the second has begun. `right`: whether the update was; else it is
+// made again.
 absl::Status ReplayLate(const Module& module, int rank, const Schedule& schedule, int validate_at, bool right) {
   Machine machine(module, rank, /*training=*/true);
   const std::vector<Action>& list = schedule.ranks[rank];

@@ -1,5 +1,5 @@
-// Where each rank validates the step before (compiler/schedule/late_validation.h): an attribute of its GradientScale, whose
-// norms these are. Level scheduled.
+// Where each rank validates the step before (compiler/schedule/late_validation.h): an attribute of its
+// GradientScale, whose norms these are. Level scheduled.
 #pragma once
 
 #include <vector>

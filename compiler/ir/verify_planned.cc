@@ -24,7 +24,8 @@ absl::Status CheckBuffers(const Module& module, const RankMemory& memory) {
     const bool by_microbatch = slot_class.rule == SlotRule::kTable || slot_class.rule == SlotRule::kCycle;
     const bool asynchronous = module.schedule.asynchronous() && module.mode == Mode::kTrain;
     const bool ahead = !ValidateAt(module).empty() && slot_class.rule == SlotRule::kVersion;
-    if (asynchronous == (slot_class.rule == SlotRule::kTable) && !ahead) return absl::InternalError("a slot class of a wrong rule");
+    if (asynchronous == (slot_class.rule == SlotRule::kTable) && !ahead)
+      return absl::InternalError("a slot class of a wrong rule");
     if (slot_class.train.size() != (slot_class.rule == SlotRule::kTable ? train_entries : 0) ||
         slot_class.eval.size() != (by_microbatch ? microbatches : 0)) {
       return absl::InternalError("a slot class without one entry per microbatch");

@@ -20,9 +20,9 @@ struct Bundle {
   int64_t size = 0;              // bytes
 };
 
-// Every item in one bundle. With no more than `most` items each is alone. Else those of a group that die one after the other
-// are put together, about as many bytes in each bundle, so that there are no more than `most` plus one a group; what lies in a
-// bundle is laid out by SolveLayout.
+// Every item in one bundle. With no more than `most` items each is alone. Else those of a group that die one after
+// the other are put together, about as many bytes in each bundle, so that there are no more than `most` plus one a
+// group; what lies in a bundle is laid out by SolveLayout.
 std::vector<Bundle> MakeBundles(absl::Span<const BundledItem> items, int most);
 
 }  // namespace pipec

@@ -13,11 +13,11 @@ struct SegmentProblem {
   int in_flight = 1;              // microbatches for which what crosses is kept at once
 };
 
-// Cuts the sequence into segments, each computed again as a whole before its backward pass: the positions k behind which
-// a cut lies, ascending, none if one segment is best. Minimises in_flight x (what crosses the cuts) + (what the largest
-// segment makes), over at most 512 places to cut (those with least crossing in their neighbourhood if there are more) and
-// sizes of the largest segment that are each 5 % apart: so within 5 % of the least for n <= 512. A value that crosses
-// several cuts is counted at each. Time: at most 512^2 x the number of sizes.
+// Cuts the sequence into segments, each computed again as a whole before its backward pass: the positions k behind
+// which a cut lies, ascending, none if one segment is best. Minimises in_flight x (what crosses the cuts) + (what
+// the largest segment makes), over at most 512 places to cut (those with least crossing in their neighbourhood if
+// there are more) and sizes of the largest segment that are each 5 % apart: so within 5 % of the least for n <=
+// 512. A value that crosses several cuts is counted at each. Time: at most 512^2 x the number of sizes.
 std::vector<int> CutSegments(const SegmentProblem& problem);
 
 // What CutSegments minimises.

@@ -16,9 +16,9 @@
 namespace pipec {
 
 // Float initializers become parameters (sparse ones, those of a subgraph that have the name of another value,
-// and scalars, unless PyTorch calls them parameters: constants), other initializers become constants. Weights in external files are referenced,
-// never read, but for small integer tensors, which shapes are made of. Errors (InvalidArgument, NotFound,
-// Unimplemented) name the initializer.
+// and scalars, unless PyTorch calls them parameters: constants), other initializers become constants. Weights in
+// external files are referenced, never read, but for small integer tensors, which shapes are made of. Errors
+// (InvalidArgument, NotFound, Unimplemented) name the initializer.
 class Initializers {
  public:
   Initializers(onnx::ModelProto& model, ExternalDataResolver external, Graph& graph);

@@ -64,7 +64,9 @@ std::vector<char> CutSolver::SpreadPlaces(int count) const {
   int part = 0, cheapest = -1;
   for (int i = 1; i < n; ++i) {
     const Block& block = blocks_.blocks[i - 1];
-    weight += (1.0 / n + share(block.seconds, blocks_.total_seconds) + share(BytesOf(block.bytes, {}), total_bytes)) / 3;
+    weight += (1.0 / n + share(block.seconds, blocks_.total_seconds) +
+               share(BytesOf(block.bytes, {}), total_bytes)) /
+              3;
     const int here = static_cast<int>(weight * count);
     if (here != part && cheapest >= 0) {
       keep[cheapest] = 1;

@@ -21,8 +21,8 @@ class DeviceOrder {
 
   // Stages by block, as DeviceSolver's; the boundaries may lie anywhere.
   DeviceCut Exact(double known, int64_t steps);
-  // A cut of less StepTime than this one, of first blocks of stages, if one is found: all boundaries move at once, each not
-  // far, for as long as that helps. The cut itself need not fit.
+  // A cut of less StepTime than this one, of first blocks of stages, if one is found: all boundaries move at once,
+  // each not far, for as long as that helps. The cut itself need not fit.
   std::optional<std::vector<int>> Improve(std::vector<int> cut, double known);
 
   // Those in order: each is the only parent of the next.

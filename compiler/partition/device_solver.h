@@ -1,9 +1,9 @@
 // The exact solver where devices hold several stages, whose seconds and bytes add up: branch and bound over the ideals.
 //
-// A label says what the devices hold when the stages in front of an ideal are given; labels grow by one stage at a time.
-// One is let go of if another with the same stages in front of the same ideal has no more of anything on any device that
-// has stages to come; or if what is left to do, with the fewest messages that it can have, is too much for the time that is
-// left on those devices.
+// A label says what the devices hold when the stages in front of an ideal are given; labels grow by one stage at a
+// time. One is let go of if another with the same stages in front of the same ideal has no more of anything on any
+// device that has stages to come; or if what is left to do, with the fewest messages that it can have, is too much
+// for the time that is left on those devices.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ class DeviceSolver {
   DeviceSolver(const PartitionProblem& problem, const Blocks& blocks, const Ideals& ideals,
                std::vector<int> places, const DeviceSearch& search);
 
-  // The cut of the least StepTime, if that is below `known`. No cut's slowest device is faster than `bound`. To be called
-  // once.
+  // The cut of the least StepTime, if that is below `known`. No cut's slowest device is faster than `bound`. To be
+  // called once.
   DeviceCut Solve(double bound, double known);
   int64_t steps() const { return steps_; }
 
@@ -85,8 +85,8 @@ class DeviceSolver {
   double fastest_ = 0, slowest_ = std::numeric_limits<double>::infinity();
 
   double bound_ = 0, known_ = 0;
-  // By place and stages in front of it: the least that is left to do, messages included; times speed, and in seconds. Infinity:
-  // nothing better than what is known.
+  // By place and stages in front of it: the least that is left to do, messages included; times speed, and in
+  // seconds. Infinity: nothing better than what is known.
   std::vector<double> work_behind_, seconds_behind_;
   std::vector<char> some_behind_;              // by place: not all infinity
   std::vector<std::vector<int>> stages_from_;  // by place: where a stage from there may end

@@ -13,8 +13,8 @@ constexpr size_t kBlocks = 8;
 // Arcs looked at for a block.
 constexpr int64_t kSteps = 100'000;
 
-// A flow enters a tensor by any of its blocks, takes up what the tensor costs, and leaves it by any; from a block it may
-// leave for good, which takes up the block's seconds.
+// A flow enters a tensor by any of its blocks, takes up what the tensor costs, and leaves it by any; from a block
+// it may leave for good, which takes up the block's seconds.
 class StageFlow {
  public:
   StageFlow(const Blocks& blocks, double speed)

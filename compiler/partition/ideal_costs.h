@@ -15,7 +15,8 @@ class IdealCosts {
 
   // All that follows is asked of stages that begin behind this ideal.
   void StartFrom(int ideal);
-  // Of the stage that ends with this ideal, in which the other lies. Time: the tensors and shared parameters that cross it.
+  // Of the stage that ends with this ideal, in which the other lies. Time: the tensors and shared parameters that
+  // cross it.
   StageCost CostTo(int ideal) const;
 
  private:

@@ -10,7 +10,8 @@ namespace pipec {
 // when the segment does, so for each stage two pointers pass once over the blocks. Time: stages * blocks.
 bool FitsStageCaps(const Blocks& blocks, const StageRules& rules);
 
-// The least number of bytes such that FitsStageCaps with it at every stage. Time: FitsStageCaps', times the logarithm of the bytes.
+// The least number of bytes such that FitsStageCaps with it at every stage. Time: FitsStageCaps', times the
+// logarithm of the bytes.
 int64_t LeastStageCap(const Blocks& blocks, StageRules rules);
 
 }  // namespace pipec

@@ -9,7 +9,8 @@ namespace pipec {
 namespace {
 
 bool CanRemake(const PartitionItem& item) {
-  return std::any_of(item.remake.begin(), item.remake.end(), [](const PartitionRemake& kind) { return kind.bytes > 0; });
+  return std::any_of(item.remake.begin(), item.remake.end(),
+                     [](const PartitionRemake& kind) { return kind.bytes > 0; });
 }
 
 }  // namespace

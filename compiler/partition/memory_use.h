@@ -33,8 +33,8 @@ class MemoryUse {
   double least() const { return least_; }
   // Whether, whatever is added to both, this takes no longer to fit than the other.
   bool WithinEachPartOf(const MemoryUse& other) const;
-  // Seconds of a microbatch, on a device of speed 1, for what is made again so that the rest is within `cap`; infinity if
-  // least() is not.
+  // Seconds of a microbatch, on a device of speed 1, for what is made again so that the rest is within `cap`;
+  // infinity if least() is not.
   double RemakeSeconds(double cap) const;
 
  private:

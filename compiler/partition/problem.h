@@ -23,8 +23,8 @@ struct PartitionItem {
   int64_t activation_bytes = 0;    // kept from F to the backward, per microbatch in flight
   bool glued_to_previous = false;  // in one stage with the item before
   int64_t weight_bytes = 0;        // of parameters that learn, beside parameter_bytes: kept in every weight version
-  // Beside activation_bytes, by kind. A device on which not everything fits makes kind 0 again first, then kind 1, and of the
-  // last one that it needs only a part.
+  // Beside activation_bytes, by kind. A device on which not everything fits makes kind 0 again first, then kind 1,
+  // and of the last one that it needs only a part.
   std::array<PartitionRemake, kRemakeKinds> remake = {};
 };
 

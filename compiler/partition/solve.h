@@ -25,10 +25,10 @@ absl::StatusOr<PartitionSolution> SolvePartition(const PartitionProblem& problem
                                                  const PartitionEffort& effort = {});
 
 // The same over the cuts of the items in their order only: among equal ones the smallest sum of squared stage
-// loads. A device that holds one stage: exact. Several stages: exact for a hundred items or so, without regard to squares;
-// beyond, the best that is found of the cuts that cap each single stage and of those near them. Time: the segments that can
-// be part of a cut within the bottleneck, times the logarithm of their number: with many more items than stages, of which
-// none is slow, near linear in the items.
+// loads. A device that holds one stage: exact. Several stages: exact for a hundred items or so, without regard to
+// squares; beyond, the best that is found of the cuts that cap each single stage and of those near them. Time: the
+// segments that can be part of a cut within the bottleneck, times the logarithm of their number: with many more
+// items than stages, of which none is slow, near linear in the items.
 absl::StatusOr<PartitionSolution> SolveFixedOrder(const PartitionProblem& problem);
 
 // The most stages this problem can be cut into.

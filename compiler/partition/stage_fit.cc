@@ -58,7 +58,8 @@ bool StageFit::SomeHas(const Classes& of, const HeldBytes& bytes) const {
   const auto has = [&bytes](const StageClass& kind) {
     return kind.cap == kNoCap || BytesOf(bytes, kind.copies) <= static_cast<double>(kind.cap);
   };
-  return nested_ ? has(classes_[of.last]) : std::any_of(classes_.begin() + of.first, classes_.begin() + of.last + 1, has);
+  return nested_ ? has(classes_[of.last])
+                 : std::any_of(classes_.begin() + of.first, classes_.begin() + of.last + 1, has);
 }
 
 StageFit::Classes StageFit::ClassesOf(const uint64_t* stages) const {

@@ -17,7 +17,8 @@ class StageFit {
   // `can_remake`: costs may have something that can be made again.
   StageFit(const StageRules& rules, bool can_remake);
 
-  // Of the stages of a bit set, which is not empty: the first and the last class, and the speed of the fastest in between.
+  // Of the stages of a bit set, which is not empty: the first and the last class, and the speed of the fastest in
+  // between.
   struct Classes {
     int first = 0, last = 0;
     double fastest = 0;
@@ -26,7 +27,8 @@ class StageFit {
   // Whether the cap of some of these classes is not exceeded; no longer, once all are, while the segment grows.
   bool SomeHas(const Classes& of, const HeldBytes& bytes) const;
   // Among stages of these classes those that take no longer than `limit`, what they make again counted, as a bit
-  // set (others may be in it too); nullptr: none. Valid until the next call. `next` becomes the least seconds of those that take longer, if that is less.
+  // set (others may be in it too); nullptr: none. Valid until the next call. `next` becomes the least seconds of
+  // those that take longer, if that is less.
   const uint64_t* Within(const Classes& of, const StageCost& cost, double limit, double& next) const;
   // Of one stage; infinity if its cap is exceeded.
   double Seconds(int stage, const StageCost& cost) const { return Seconds(classes_[class_of_[stage]], cost); }

@@ -58,8 +58,8 @@ std::vector<StageTimes> TimesOf(const Module& module) {
   return times;
 }
 
-// Whether the memory would do for a step that keeps other numbers of microbatches: all that is no parameter, gradient, state or
-// constant is taken to grow as they do.
+// Whether the memory would do for a step that keeps other numbers of microbatches: all that is no parameter,
+// gradient, state or constant is taken to grow as they do.
 bool Fits(const Module& module, const Cluster& cluster, const std::vector<int>& kept,
           const std::vector<int>& kept_then) {
   for (size_t r = 0; r < module.memory.size(); ++r) {
@@ -140,8 +140,8 @@ double SecondsOn(const Module& module, int rank, const DeviceProfile& device) {
   return seconds;
 }
 
-// Why a rank takes so long: that its device is slower than another which would make it `even` or less, or one node; "" if it is
-// neither.
+// Why a rank takes so long: that its device is slower than another which would make it `even` or less, or one node;
+// "" if it is neither.
 std::string CauseOf(const Module& module, const Cluster& cluster, int rank, double seconds, double even) {
   const DeviceProfile* fastest = &cluster.devices[rank];
   const double here = SecondsOn(module, rank, *fastest);

@@ -8,7 +8,8 @@
 
 namespace pipec {
 
-// One sentence each, with the numbers it rests on; none if there is nothing to say. `report` is complete but for the advice.
+// One sentence each, with the numbers it rests on; none if there is nothing to say. `report` is complete but for
+// the advice.
 std::vector<std::string> Advice(const Module& module, const Cluster& cluster, const Report& report);
 
 // What follows from the plans that this one was chosen from, of up to `most_ranks` ranks; `report` holds them.

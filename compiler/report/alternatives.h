@@ -16,12 +16,15 @@ struct Alternative {
   int64_t peak_bytes = 0;   // of a device
 };
 
-// What a training step of the module would be with its samples or its products shared among its P devices instead of its
-// stages, by the times of its nodes and links, P > 1:
-//  - data parallel: every device holds the whole model and takes 1/P of the microbatches; gradients are summed by a ring
+// What a training step of the module would be with its samples or its products shared among its P devices instead
+// of its stages, by the times of its nodes and links, P > 1:
+//  - data parallel: every device holds the whole model and takes 1/P of the microbatches; gradients are summed by a
+//    ring
 //    all-reduce, which sends 2 (P-1) / P of them per device and overlaps nothing;
-//  - tensor parallel (Shoeybi et al., Megatron-LM, 1909.08053): every device takes 1/P of every node; of two products with
-//    weights that follow each other one sums its results over the devices in the forward pass, one its operand's gradients in
+//  - tensor parallel (Shoeybi et al., Megatron-LM, 1909.08053): every device takes 1/P of every node; of two
+//    products with
+//    weights that follow each other one sums its results over the devices in the forward pass, one its operand's
+//    gradients in
 //    the backward pass.
 // Where devices differ all take equal shares, so the slowest decides, and so does the slowest link of the ring.
 std::vector<Alternative> Alternatives(const Module& module, const Cluster& cluster);

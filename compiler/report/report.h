@@ -85,8 +85,8 @@ struct Report {
 
 // What costs are: "modelled", "fitted", "measured", or "93 % measured, 7 % fitted" of what is of several kinds.
 std::string Name(const Origins& origins);
-// What a figure is that a simulation made of such costs: "modelled", "from measured costs", "from costs 93 % measured, 7 %
-// fitted". Nothing simulated is measured.
+// What a figure is that a simulation made of such costs: "modelled", "from measured costs", "from costs 93 %
+// measured, 7 % fitted". Nothing simulated is measured.
 std::string NameOfSimulated(const Origins& origins);
 
 Report MakeReport(const Module& module, const Cluster& cluster);

@@ -25,8 +25,8 @@ struct ScheduleMemory {
 // By rank, the most bytes that its stages keep at once.
 std::vector<int64_t> MostKept(const Schedule& schedule, absl::Span<const KeptBytes> stages);
 
-// ResourceExhausted if a rank needs more than its limit: of the one that needs most beyond it the first action at which it
-// does, with the lists around it. The schedule must have passed CheckSchedule.
+// ResourceExhausted if a rank needs more than its limit: of the one that needs most beyond it the first action at
+// which it does, with the lists around it. The schedule must have passed CheckSchedule.
 absl::Status CheckMemory(const Schedule& schedule, const ScheduleMemory& memory);
 
 }  // namespace pipec

@@ -1,7 +1,7 @@
 // V-Half and V-Min (Qi et al., Pipeline Parallelism with Controllable Memory, 2405.15362): a building block for one
-// microbatch, repeated every 6 units of time (F, I and W of two half stages), with V placement. When the four actions of
-// the block stand on each rank decides how long activations are kept, and so how many. The block of V-Min with P = 4,
-// the stage of the second half as ':
+// microbatch, repeated every 6 units of time (F, I and W of two half stages), with V placement. When the four
+// actions of the block stand on each rank decides how long activations are kept, and so how many. The block of
+// V-Min with P = 4, the stage of the second half as ':
 //
 //   rank 0  F  .. .. .. .. .. .. F' I' .. .. .. .. .. .. I
 //   rank 1  .. F  .. .. .. .. F' .. .. I' .. .. .. .. I

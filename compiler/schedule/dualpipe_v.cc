@@ -1,6 +1,6 @@
-// DualPipeV (DeepSeek-AI, DualPipe, 2025): V placement; in the steady phase the F of one microbatch and the B of another
-// form a pair, which a device may overlap. P = 2, M = 4, B twice as long as F, the stage of the second half as ';
-// pairs are F3 B1', F2' B0, F3' B1:
+// DualPipeV (DeepSeek-AI, DualPipe, 2025): V placement; in the steady phase the F of one microbatch and the B of
+// another form a pair, which a device may overlap. P = 2, M = 4, B twice as long as F, the stage of the second half
+// as '; pairs are F3 B1', F2' B0, F3' B1:
 //
 //   rank 0  F0 F1 F2 F0' I0' W0' F1' F3 B1'-- F2' B0--- B2'-- F3' .. B1--- B3'-- I2 W2 I3 W3
 //   rank 1  .. F0 F0' F1 F1' F2 B0'-- F2' B0--- F3 B1'-- F3' B1--- B2'-- B2--- I3' I3 W3' W3

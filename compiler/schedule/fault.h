@@ -18,8 +18,8 @@ struct PlaceInSchedule {
 // "rank 1, position 4, 1B0"; of a schedule from a file "rank 1, position 4, 1B0 (line 2, cell 5)": both from 1.
 std::string NameOf(const Schedule& schedule, PlaceInSchedule place);
 
-// One line a rank, the ranks around the marked ones; in every line the actions around the place that is marked in it, or
-// around that of the first mark, so that marked ones stand below each other:
+// One line a rank, the ranks around the marked ones; in every line the actions around the place that is marked in
+// it, or around that of the first mark, so that marked ones stand below each other:
 //
 //   rank 0:  0F1   0F2   0F3   0B0   0B1
 //   rank 1:  1F0   1F1  >1B1<  1B0   ...

@@ -1,6 +1,7 @@
-// Looped breadth-first (Lamy-Poirier, 2211.05953): rank r holds stages r, r+P, ... and runs all microbatches through one
-// of them before it goes on to the next, so that the bubble is V times shorter and every microbatch of a stage comes in
-// one row. P = 2, V = 2 (stages 0 2 | 1 3), M = 2, B twice as long as F, microbatches of the later stage as ' :
+// Looped breadth-first (Lamy-Poirier, 2211.05953): rank r holds stages r, r+P, ... and runs all microbatches
+// through one of them before it goes on to the next, so that the bubble is V times shorter and every microbatch of
+// a stage comes in one row. P = 2, V = 2 (stages 0 2 | 1 3), M = 2, B twice as long as F, microbatches of the later
+// stage as ' :
 //
 //   rank 0  F0 F1 F0' F1' .. .. .. B0'-- B1'-- B0--- B1---
 //   rank 1  .. F0 F1 F0' F1' B0'-- B1'-- B0--- B1---

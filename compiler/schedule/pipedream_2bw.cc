@@ -1,6 +1,6 @@
 // PipeDream-2BW (Narayanan et al., 2006.09503): 1f1b over M microbatches a step that goes on with the next step while
-// the last is still on its way back. Weights come in two versions: step t uses the one that the update of step t-2 made,
-// forward and backward, on every rank. P = 3, M = 4, B twice as long as F, step 1 in capitals with a stroke:
+// the last is still on its way back. Weights come in two versions: step t uses the one that the update of step t-2
+// made, forward and backward, on every rank. P = 3, M = 4, B twice as long as F, step 1 in capitals with a stroke:
 //
 //   rank 0  F0 F1 F2 .. .. .. .. B0--- F3 B1--- F'0 B2--- F'1 B3--- F'2 B'0--
 //   rank 1  .. F0 F1 .. .. B0--- F2 B1--- F3 B2--- F'0 B3--- F'1 B'0-- F'2

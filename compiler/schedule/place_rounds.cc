@@ -51,8 +51,8 @@ class Projection : public TimelineObserver {
     const bool forward = from < to;
     lists_[sender].push_back(
         {{forward ? ActionKind::kSendF : ActionKind::kSendB, from, microbatch, to}, microbatch / M_});
-    // In front of what its rank runs or has just run when the message goes on the wire: with the times that there are in the
-    // end, and hops, that may be later.
+    // In front of what its rank runs or has just run when the message goes on the wire: with the times that there
+    // are in the end, and hops, that may be later.
     std::vector<Entry>& list = lists_[receiver];
     const bool in_front = !list.empty() && IsCompute(list.back().action.kind);
     list.insert(list.end() - in_front,

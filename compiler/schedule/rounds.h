@@ -44,10 +44,10 @@ struct OnceAStep {
 absl::StatusOr<Schedule> PlaceRounds(const Schedule& rounds, absl::Span<const StageLink> links,
                                      const OnceAStep& once);
 
-// CheckSchedule for rounds: what it demands of the unrolled list, of the first step to the last. And of weight versions,
-// of which a rank has delay + 1, the newest in the place of the oldest: what an action reads is there, B, I and W read
-// what F read, an update comes after all gradients of its step and writes over no version that is still needed; ties
-// before norms before updates.
+// CheckSchedule for rounds: what it demands of the unrolled list, of the first step to the last. And of weight
+// versions, of which a rank has delay + 1, the newest in the place of the oldest: what an action reads is there, B,
+// I and W read what F read, an update comes after all gradients of its step and writes over no version that is
+// still needed; ties before norms before updates.
 absl::Status CheckRounds(const Schedule& rounds, absl::Span<const StageLink> links);
 
 // Simulate for rounds: a round in the middle of a long run. `makespan` is the time between two steps of the steady

@@ -93,10 +93,10 @@ struct StageTimes {
 absl::StatusOr<Schedule> AddMessages(const Schedule& schedule, absl::Span<const StageLink> links,
                                      absl::Span<const StageTimes> times);
 
-// Refuses, naming rank, position and action, with the lists around it (fault.h): a missing or double action, an action on the wrong rank,
-// F, I or W of a stage out of microbatch order, an I before its F, a W before its I, a message without its
-// counterpart, a message that is used before it arrives or sent before it is made, and a cycle when
-// every send blocks until the peer reaches its receive. Independent of the generators and of AddMessages.
+// Refuses, naming rank, position and action, with the lists around it (fault.h): a missing or double action, an
+// action on the wrong rank, F, I or W of a stage out of microbatch order, an I before its F, a W before its I, a
+// message without its counterpart, a message that is used before it arrives or sent before it is made, and a cycle
+// when every send blocks until the peer reaches its receive. Independent of the generators and of AddMessages.
 // `links` may be empty for a schedule of compute actions only: then stage s needs s-1 (forward), s+1 (backward).
 // Rounds are checked by CheckRounds.
 absl::Status CheckSchedule(const Schedule& schedule, absl::Span<const StageLink> links);

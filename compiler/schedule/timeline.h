@@ -10,8 +10,8 @@ class TimelineObserver {
   virtual ~TimelineObserver() = default;
   // `index`: position in the rank's list. Called in order of `start`.
   virtual void Compute(int rank, int index, double start, double end) = 0;
-  // Called in order of the ends of the actions that make them: the message is on the wire in [start, end). Between stages of one
-  // rank too, with start = end.
+  // Called in order of the ends of the actions that make them: the message is on the wire in [start, end). Between
+  // stages of one rank too, with start = end.
   virtual void Message(int link, int microbatch, double start, double end) = 0;
 };
 

@@ -1,6 +1,6 @@
 // ZB-H1 (Qi et al., Zero Bubble Pipeline Parallelism, 2401.10241): the backward in its two halves, of which only I is
-// what the rank before waits for; W fills the waits. The warm-up is that of 1f1b, so every rank keeps P activations, the
-// first one until W. P = 4, M = 4:
+// what the rank before waits for; W fills the waits. The warm-up is that of 1f1b, so every rank keeps P
+// activations, the first one until W. P = 4, M = 4:
 //
 //   rank 0  F0 F1 F2 F3 .. .. .. I0 W0 I1 W1 I2 W2 I3 W3
 //   rank 1  .. F0 F1 F2 .. .. I0 F3 I1 W0 I2 W1 I3 W2 W3

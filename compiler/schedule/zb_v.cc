@@ -1,6 +1,6 @@
-// ZB-V (Qi et al., Pipeline Parallelism with Controllable Memory, 2405.15362): V placement, rank r holds stage r and its
-// mirror image 2P-1-r, so that the first gradients are at hand as soon as a microbatch is through, and no rank waits
-// inside its own span for the memory of 1f1b. P = 2, M = 3, the stage of the second half as ' :
+// ZB-V (Qi et al., Pipeline Parallelism with Controllable Memory, 2405.15362): V placement, rank r holds stage r
+// and its mirror image 2P-1-r, so that the first gradients are at hand as soon as a microbatch is through, and no
+// rank waits inside its own span for the memory of 1f1b. P = 2, M = 3, the stage of the second half as ' :
 //
 //   rank 0  F0 F1 F2 F0' I0' W0' F1' I1' W1' I0 W0 F2' I2' W2' I1 W1 I2 W2
 //   rank 1  .. F0 F0' F1 F1' I0' W0' F2 I0 W0 F2' I1' W1' I1 I2' I2 W1 W2' W2

@@ -1,5 +1,5 @@
-// Reductions: dY gets its reduced axes back (as axes of size 1) and is spread over them. At ties ReduceMax and ReduceMin
-// share the gradient evenly among the elements that reach the extreme, as torch.amax.
+// Reductions: dY gets its reduced axes back (as axes of size 1) and is spread over them. At ties ReduceMax and
+// ReduceMin share the gradient evenly among the elements that reach the extreme, as torch.amax.
 #include <algorithm>
 
 #include "passes/gradients/rules.h"

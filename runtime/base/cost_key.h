@@ -12,10 +12,10 @@
 
 namespace pipec {
 
-// `Conv[group=1,pads=0:0](float32[8,3,64,64],float32[16,3,3,3],-)->float32[8,16,64,64]`: domain (if not ai.onnx) and op,
-// attributes by name, operands, results; - is an absent one, of type kUndefined here. Left out: attributes that are
-// numbers of floating point, and those that only name something (a random op's key, a parameter's index, the order
-// of a sum): no kernel takes longer for them, and they differ from node to node.
+// `Conv[group=1,pads=0:0](float32[8,3,64,64],float32[16,3,3,3],-)->float32[8,16,64,64]`: domain (if not ai.onnx)
+// and op, attributes by name, operands, results; - is an absent one, of type kUndefined here. Left out: attributes
+// that are numbers of floating point, and those that only name something (a random op's key, a parameter's index,
+// the order of a sum): no kernel takes longer for them, and they differ from node to node.
 std::string CostKey(absl::string_view domain, absl::string_view op, const Attributes& attributes,
                     absl::Span<const TensorType> inputs, absl::Span<const TensorType> outputs);
 

@@ -51,7 +51,8 @@ struct KernelArguments {
 class Event {
  public:
   virtual ~Event() = default;
-  // For transports: some thread will mark it (Stream::Record) or fail it. Until then who waits for the event waits for that.
+  // For transports: some thread will mark it (Stream::Record) or fail it. Until then who waits for the event waits
+  // for that.
   virtual void Expect() = 0;
   // Every wait for what is expected ends with this status. Nothing happens if it is marked already.
   virtual void Fail(const absl::Status& status) = 0;
@@ -62,8 +63,8 @@ class Event {
 class Stream {
  public:
   virtual ~Stream() = default;
-  // Work enqueued after this call starts when the event has happened. Blocks, at most until the deadline (DeadlineExceeded),
-  // while the event is expected and nobody has marked it; a CPU stream until it has happened.
+  // Work enqueued after this call starts when the event has happened. Blocks, at most until the deadline
+  // (DeadlineExceeded), while the event is expected and nobody has marked it; a CPU stream until it has happened.
   virtual absl::Status Wait(Event& event, absl::Time deadline) = 0;
   // Marks this point of the stream's work in `event`. Any thread may; a transport's streams are used by both ends.
   virtual absl::Status Record(Event& event) = 0;
@@ -76,8 +77,8 @@ class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual int64_t workspace_bytes() const { return 0; }
-  // Errors: InvalidArgument for contents that no shape could rule out (an index or a label out of range), naming value and
-  // bounds; the executor adds the node's name.
+  // Errors: InvalidArgument for contents that no shape could rule out (an index or a label out of range), naming
+  // value and bounds; the executor adds the node's name.
   virtual absl::Status Launch(Stream& stream, const KernelArguments& arguments) = 0;
 };
 
@@ -94,7 +95,8 @@ class Device {
   virtual absl::Status CopyToHost(Stream& stream, void* to_host, const void* from, int64_t bytes) = 0;
   virtual absl::Status Copy(Stream& stream, void* to, const void* from, int64_t bytes) = 0;
 
-  // Unimplemented if this device has no kernel for the op, types and attributes; InvalidArgument if the shapes are wrong.
+  // Unimplemented if this device has no kernel for the op, types and attributes; InvalidArgument if the shapes are
+  // wrong.
   virtual absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec) = 0;
 };
 

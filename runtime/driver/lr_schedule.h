@@ -24,9 +24,9 @@ absl::StatusOr<LrSchedule> ParseLrSchedule(absl::string_view name);
 double LrFactor(LrSchedule schedule, int64_t step, int64_t steps, int64_t warmup);
 
 // What the rate of weights that lack `delay` updates is multiplied by at step `step`, as Yang et al. do (PipeMare,
-// 1910.05124, T1): tau^-p, where tau = delay + 1 is how many updates lie from the weights that a gradient is of to those
-// that it makes, and p = 1 - min(step / K, 1). K, as they advise, is five times the warm-up; without one a quarter of the
-// steps.
+// 1910.05124, T1): tau^-p, where tau = delay + 1 is how many updates lie from the weights that a gradient is of to
+// those that it makes, and p = 1 - min(step / K, 1). K, as they advise, is five times the warm-up; without one a
+// quarter of the steps.
 double DelayFactor(int delay, int64_t step, int64_t steps, int64_t warmup);
 
 }  // namespace pipec

@@ -18,9 +18,9 @@ namespace pipec {
 //  "action_seconds": what an action takes beside its nodes,
 //  "messages": [{"bytes", "seconds": from when both ends are ready until the receiver goes on, "runs"}, ...]}
 //
-// Seconds are means of the middle half of the latest runs, the first step apart. Messages are of the last step, and only
-// those that were waited for. Nothing else of the model is needed to use it: `model` and what follows up to `nodes` say
-// where it comes from.
+// Seconds are means of the middle half of the latest runs, the first step apart. Messages are of the last step, and
+// only those that were waited for. Nothing else of the model is needed to use it: `model` and what follows up to
+// `nodes` say where it comes from.
 absl::Status WriteProfile(Session& session, int threads, const std::string& path);
 
 }  // namespace pipec

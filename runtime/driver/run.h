@@ -46,8 +46,8 @@ struct RunResult {
   int64_t samples = 0;
   double seconds = 0;                                 // of the steps, evaluation left out
   std::vector<int64_t> arena_bytes, workspace_bytes;  // by rank
-  // By how much the process's own memory had grown at the end of the steps, since before it had arenas; arenas, workspace
-  // and whatever else the run took. None where the system does not say.
+  // By how much the process's own memory had grown at the end of the steps, since before it had arenas; arenas,
+  // workspace and whatever else the run took. None where the system does not say.
   std::optional<int64_t> grown_bytes;
 };
 

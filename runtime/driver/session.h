@@ -35,8 +35,8 @@ class Session {
   absl::StatusOr<StepResult> Run(StepKind kind, const DataSource& data, absl::Span<const int64_t> samples,
                                  absl::Span<const StepScalars> scalars);
 
-  // Training where steps overlap, from an empty pipeline to an empty one: Executor::RunRounds of every rank, with a source
-  // each.
+  // Training where steps overlap, from an empty pipeline to an empty one: Executor::RunRounds of every rank, with a
+  // source each.
   absl::Status RunRounds(int64_t begin, absl::Span<StepSource* const> sources);
   bool asynchronous() const { return executors_[0]->rank_plan().asynchronous(); }
   // Executor's.

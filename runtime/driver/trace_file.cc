@@ -60,7 +60,9 @@ absl::Status TraceFile::Write(Session& session, const std::string& path) const {
       for (const TraceSlice& slice : step.ranks[rank]) {
         const bool wait = slice.awaited >= 0;
         const plan::Action& action = actions[wait ? slice.awaited : slice.action];
-        json args = {{"step", step.kind == StepKind::kTrain ? slice.step + 1 : step.step}, {"stage", action.stage()}, {"microbatch", action.microbatch()}};
+        json args = {{"step", step.kind == StepKind::kTrain ? slice.step + 1 : step.step},
+                     {"stage", action.stage()},
+                     {"microbatch", action.microbatch()}};
         if (ThreadOf(action, /*wait=*/false) != 0) {
           const plan::Message& message = rank_plan.messages(action.messages(0));
           args["from_stage"] = message.from_stage();

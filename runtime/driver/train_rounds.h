@@ -1,5 +1,5 @@
-// Training where steps overlap, as there is no flush between them, as they are validated late or as the device is behind its
-// host: what the ranks ask for while they run, each at its own pace.
+// Training where steps overlap, as there is no flush between them, as they are validated late or as the device is
+// behind its host: what the ranks ask for while they run, each at its own pace.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +33,11 @@ struct RoundsState {
   LossScaler scaler_of_stopped;
 };
 
-// Steps [state->step, end), or fewer if `options->stop` says so. `report` gets every step in order, on the thread of one
-// rank. A step whose loss or norm is not finite ends the run (FailedPrecondition, naming it), unless gradients are
-// scaled; where steps may begin again it is left to the caller (`stopped`), as the run is then where it was before the
-// step. The scale of step t follows from the steps up to t - 2, as nobody knows more when it begins; where steps may begin
-// again from t - 1: it begins as if that did not overflow.
+// Steps [state->step, end), or fewer if `options->stop` says so. `report` gets every step in order, on the thread
+// of one rank. A step whose loss or norm is not finite ends the run (FailedPrecondition, naming it), unless
+// gradients are scaled; where steps may begin again it is left to the caller (`stopped`), as the run is then where
+// it was before the step. The scale of step t follows from the steps up to t - 2, as nobody knows more when it
+// begins; where steps may begin again from t - 1: it begins as if that did not overflow.
 absl::Status TrainRounds(Session& session, const RoundsJob& job, int64_t end, RoundsState* state,
                          const std::function<absl::Status(const StepReport&)>& report);
 

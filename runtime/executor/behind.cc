@@ -1,6 +1,7 @@
-// Steps on a device that is behind its host. A step is enqueued whole, as one piece of work that repeats, before anybody knows
-// how the one before has ended; the host reads loss and norm a step later. Where they are not finite the device has closed
-// its gate (LaggingDevice): neither that step nor the next has changed anything, and the next begins again.
+// Steps on a device that is behind its host. A step is enqueued whole, as one piece of work that repeats, before
+// anybody knows how the one before has ended; the host reads loss and norm a step later. Where they are not finite
+// the device has closed its gate (LaggingDevice): neither that step nor the next has changed anything, and the next
+// begins again.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"

@@ -349,7 +349,8 @@ absl::Status Executor::AnnotateNode(int program, int instruction, const absl::St
 }
 
 absl::Status Executor::Read(int tensor, absl::Span<std::byte> to) {
-  RETURN_IF_ERROR(device_.CopyToHost(*stream_, to.data(), Address(tensor, {StepKind::kEval, -1, 0, newest_slot_}), to.size()));
+  RETURN_IF_ERROR(device_.CopyToHost(*stream_, to.data(),
+                                     Address(tensor, {StepKind::kEval, -1, 0, newest_slot_}), to.size()));
   return stream_->Synchronize(absl::Now() + options_.timeout);
 }
 

@@ -70,9 +70,9 @@ class StepSource {
   virtual ~StepSource() = default;
   // Before anything of a step happens: whether there is one. All ranks must be told the same.
   virtual bool Admit(int64_t step) = 0;
-  // Before the first computation of a step. M scalars, and data that stay until the step has ended. Where steps may begin
-  // again the one before has not ended as a rule; if it ends otherwise than it should have, this step is admitted and
-  // begins once more.
+  // Before the first computation of a step. M scalars, and data that stay until the step has ended. Where steps may
+  // begin again the one before has not ended as a rule; if it ends otherwise than it should have, this step is
+  // admitted and begins once more.
   virtual absl::Status Begin(int64_t step, absl::Span<const StepScalars>* scalars, StepData* data) = 0;
   // After its last action. An error ends the run.
   virtual absl::Status End(int64_t step, const StepResult& result) = 0;
@@ -124,13 +124,13 @@ class Executor {
                                                           const ExecutorOptions& options);
 
   // One step. `scalars` has M entries; what happens once a step gets the first. Errors name rank, stage,
-  // action, microbatch and step; after one the executor is done for. An asynchronous plan trains by RunRounds only, any other
-  // by both.
+  // action, microbatch and step; after one the executor is done for. An asynchronous plan trains by RunRounds only,
+  // any other by both.
   absl::StatusOr<StepResult> Run(StepKind kind, absl::Span<const StepScalars> scalars, const StepData& data);
 
-  // Training where steps overlap, as the plan is asynchronous or validates late, or as the device is behind its host: steps
-  // begin, begin + 1, ... as long as the source admits them, and until the last has ended; the pipeline is empty before and
-  // after. Weights are as after `begin` updates: a delay of theirs starts anew.
+  // Training where steps overlap, as the plan is asynchronous or validates late, or as the device is behind its
+  // host: steps begin, begin + 1, ... as long as the source admits them, and until the last has ended; the pipeline
+  // is empty before and after. Weights are as after `begin` updates: a delay of theirs starts anew.
   absl::Status RunRounds(int64_t begin, StepSource& source);
   // Steps that are fed at once, at most.
   int steps_at_once() const { return may_begin_again() ? 2 : largest_lag_ + 1; }

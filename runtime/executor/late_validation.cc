@@ -1,8 +1,9 @@
 // Training with a plan that validates late: an update does not wait for the norms of the other ranks. It assumes what
 // the norms decide, that nothing is clipped and all is finite, and that the loss weighs as much as in the step before.
 // The next step begins with its parameters, and when the norms are needed, for what cannot run twice, they are there;
-// then the scale that they give is the assumed one, or the update is made again, or was none, and the step begins again.
-// All ranks compute the same numbers, so all agree. Where the assumption has just failed the next update waits.
+// then the scale that they give is the assumed one, or the update is made again, or was none, and the step begins
+// again. All ranks compute the same numbers, so all agree. Where the assumption has just failed the next update
+// waits.
 #include <algorithm>
 
 #include "runtime/base/status.h"

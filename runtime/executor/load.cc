@@ -61,13 +61,15 @@ absl::Status Executor::Load(const std::string& plan_directory) {
   }
   // Their contents lie in the arena now.
   google::protobuf::RepeatedPtrField<plan::Constant>().Swap(plan_.mutable_constants());
-  for (const plan::Action& action : plan_.train()) largest_lag_ = std::max(largest_lag_, static_cast<int>(action.lag()));
+  for (const plan::Action& action : plan_.train())
+    largest_lag_ = std::max(largest_lag_, static_cast<int>(action.lag()));
   if (lagging_ != nullptr) RETURN_IF_ERROR(PrepareBehind());
   if (const uint64_t limit = plan_.memory_limit(); limit > 0 && plan_.arena_bytes() + workspace_bytes() > limit) {
     return absl::ResourceExhaustedError(
         absl::StrCat(plan_.arena_bytes(), " bytes of arena and ", workspace_bytes(),
                      " of workspace for kernels and steps are above the ", limit,
-                     " bytes of the device that the plan is for; with fewer --threads kernels want less, or compile with more "
+                     " bytes of the device that the plan is for; with fewer --threads kernels want less, or "
+                     "compile with more "
                      "--memory"));
   }
   ASSIGN_OR_RETURN(workspace_, device_.Allocate(std::max<int64_t>(workspace_bytes_, 1)));

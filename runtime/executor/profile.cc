@@ -31,9 +31,10 @@ ProfileOfRank Executor::profile() const {
   for (int p = 0; p < plan_.programs_size(); ++p) {
     for (int i = 0; i < plan_.programs(p).instructions_size(); ++i) {
       const plan::Instruction& planned = plan_.programs(p).instructions(i);
-      profile.instructions.push_back({planned.name(), planned.op(), KeyOf(plan_, planned), planned.flops(), planned.bytes(),
-                                      static_cast<int>(plan_.programs(p).stage()), plan_.programs(p).kind(),
-                                      measured_[p][i].Typical(), measured_[p][i].runs()});
+      profile.instructions.push_back({planned.name(), planned.op(), KeyOf(plan_, planned), planned.flops(),
+                                      planned.bytes(), static_cast<int>(plan_.programs(p).stage()),
+                                      plan_.programs(p).kind(), measured_[p][i].Typical(),
+                                      measured_[p][i].runs()});
     }
   }
   profile.action_seconds = beside_instructions_.Typical();

@@ -1,6 +1,7 @@
-// What a step brings from the host and takes to it, for devices that are behind their host: its scalars and inputs lie packed
-// in pinned memory and go to the device as one copy, on a stream of their own while the step before still runs; its outputs
-// and figures come back into pinned memory. Addresses stay, so that what is enqueued can be repeated.
+// What a step brings from the host and takes to it, for devices that are behind their host: its scalars and inputs
+// lie packed in pinned memory and go to the device as one copy, on a stream of their own while the step before
+// still runs; its outputs and figures come back into pinned memory. Addresses stay, so that what is enqueued can be
+// repeated.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +29,8 @@ class StepBlock {
   static absl::StatusOr<std::unique_ptr<StepBlock>> Create(const plan::RankPlan& rank_plan, Device& device,
                                                            LaggingDevice& lagging);
 
-  // Enqueues the copy of these (as StepData has them) on `copies`, and `stream` goes on behind it. The step that used the block
-  // before must have ended.
+  // Enqueues the copy of these (as StepData has them) on `copies`, and `stream` goes on behind it. The step that
+  // used the block before must have ended.
   absl::Status Send(Device& device, absl::Span<const StepScalars> scalars,
                     absl::Span<const std::byte* const> inputs, Stream& copies, Stream& stream);
   // Of the scalars alone, on `stream`, when no earlier copy is under way.

@@ -86,8 +86,8 @@ class Planner {
     std::vector<Region> regions;
   };
 
-  // What all ranks exchange at once, by sender and receiver: the same order everywhere, so that it completes even where every
-  // message waits for the one before.
+  // What all ranks exchange at once, by sender and receiver: the same order everywhere, so that it completes even
+  // where every message waits for the one before.
   std::vector<int> InOneOrder(const Action& action) const {
     std::vector<int> messages(action.messages().begin(), action.messages().end());
     const auto ranks = [&](int m) {

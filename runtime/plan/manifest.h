@@ -106,8 +106,8 @@ absl::StatusOr<ManifestFile> DescribeFile(const std::string& path, absl::string_
 std::string ToJson(const Manifest& manifest);
 // Whether some version of pipec wrote this as a manifest; it need not be of a form that ParseManifest reads.
 bool IsManifestOfAnyVersion(absl::string_view json);
-// Refuses missing, surplus or senseless fields, counts of what is not there or cannot be counted, paths that leave the plan, and fields that are not those
-// whose hash stands beside them. InvalidArgument, without the file's name.
+// Refuses missing, surplus or senseless fields, counts of what is not there or cannot be counted, paths that leave
+// the plan, and fields that are not those whose hash stands beside them. InvalidArgument, without the file's name.
 absl::StatusOr<Manifest> ParseManifest(absl::string_view json);
 
 }  // namespace pipec

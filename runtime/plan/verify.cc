@@ -277,7 +277,8 @@ absl::Status CheckParameters(const RankPlan& p) {
       return bad("its index is not that of a trained parameter");
     }
     for (uint32_t state : parameter.states()) {
-      const bool in_versions = p.validates_late() && state < static_cast<uint32_t>(p.tensors_size()) && HasVersions(p, state);
+      const bool in_versions =
+          p.validates_late() && state < static_cast<uint32_t>(p.tensors_size()) && HasVersions(p, state);
       if (!in_versions && !IsWholeSlot(p, state)) return bad("a state is out of range or has several slots");
     }
   }

@@ -14,7 +14,8 @@
 //                 B (or I, then W) after F, in order; every message once per microbatch; TIED and NORMS once
 //                 a step; in an asynchronous plan the same of all rounds from the first step of a run to its last, and
 //                 no action reads a weight version that is not made yet or is written over already
-//   validation    where steps are validated late: nothing that cannot run twice stands in front, updates leave what they read
+//   validation    where steps are validated late: nothing that cannot run twice stands in front, updates leave what
+//                 they read
 //   parameters    size as the tensor's, path inside the plan or absolute, one slot, distinct names and
 //   indices constants, ports, scalars: sizes and types
 #pragma once
@@ -35,8 +36,8 @@ absl::Status VerifyRankPlan(const plan::RankPlan& rank_plan);
 absl::Status VerifyParameterFiles(const plan::RankPlan& rank_plan, const std::string& directory);
 
 // All ranks of one plan, each verified already: they agree on counts; every message has its counterpart with
-// equal dtypes and shapes; both lists complete when every send blocks until its receive is posted; from one rank to another
-// messages are received in the order in which they are sent.
+// equal dtypes and shapes; both lists complete when every send blocks until its receive is posted; from one rank to
+// another messages are received in the order in which they are sent.
 absl::Status VerifyPlan(absl::Span<const plan::RankPlan* const> rank_plans);
 
 // The actions of a list as they run: once as it stands, or, of an asynchronous plan, the rounds of so many steps, from

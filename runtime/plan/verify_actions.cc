@@ -185,8 +185,8 @@ absl::Status CheckList(const RankPlan& p, const google::protobuf::RepeatedPtrFie
   return absl::OkStatus();
 }
 
-// Where steps are validated late: what may run twice stands in front, and the list ends with NORM and the updates, of which
-// the first has GradientScale.
+// Where steps are validated late: what may run twice stands in front, and the list ends with NORM and the updates,
+// of which the first has GradientScale.
 absl::Status CheckLate(const RankPlan& p) {
   const auto bad = [&](int i, absl::string_view fault) {
     return absl::InvalidArgumentError(absl::StrCat("train action ", i, " ", ActionName(p, p.train(i)), ": ", fault));
@@ -197,7 +197,8 @@ absl::Status CheckLate(const RankPlan& p) {
   if (updates == 0 || updates == actions || p.train(updates - 1).kind() != plan::NORM)
     return absl::InvalidArgumentError("a step that is validated late does not end with NORM and UPDATE");
   for (int i = 0; i < updates - 1; ++i) {
-    if (p.train(i).kind() == plan::UPDATE || p.train(i).kind() == plan::NORM) return bad(i, "before the end of the step");
+    if (p.train(i).kind() == plan::UPDATE || p.train(i).kind() == plan::NORM)
+      return bad(i, "before the end of the step");
   }
   for (int i = updates; i < actions; ++i) {
     if (p.train(i).program() < 0) return bad(i, "has no program");
@@ -210,8 +211,9 @@ absl::Status CheckLate(const RankPlan& p) {
       };
       if (!writes(p.gradient_norm()) && !writes(p.loss())) continue;
       ++scales;
-      if (instruction.op() != "GradientScale" || instruction.inputs_size() < 2 || instruction.outputs_size() != 3 ||
-          instruction.outputs(0) < 0 || p.tensors(instruction.outputs(0)).dtype() != static_cast<int>(DType::kFloat64) ||
+      if (instruction.op() != "GradientScale" || instruction.inputs_size() < 2 ||
+          instruction.outputs_size() != 3 || instruction.outputs(0) < 0 ||
+          p.tensors(instruction.outputs(0)).dtype() != static_cast<int>(DType::kFloat64) ||
           p.tensors(instruction.outputs(0)).shape_size() != 0)
         return bad(i, "makes loss and norm with an instruction that has no scale");
       for (int32_t tensor : instruction.inputs()) {

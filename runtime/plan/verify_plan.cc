@@ -45,7 +45,8 @@ absl::Status CheckCountsAgree(Plans plans) {
         p.rank() == r && p.ranks() == first.ranks() && p.virtual_stages() == first.virtual_stages() &&
         p.microbatches() == first.microbatches() && p.microbatch_size() == first.microbatch_size() &&
         p.replicas() == first.replicas() && p.training() == first.training() &&
-        p.asynchronous() == first.asynchronous() && p.validates_late() == first.validates_late() && p.lr_by_delay() == first.lr_by_delay() &&
+        p.asynchronous() == first.asynchronous() && p.validates_late() == first.validates_late() &&
+        p.lr_by_delay() == first.lr_by_delay() &&
         std::equal(p.rank_of_stage().begin(), p.rank_of_stage().end(), first.rank_of_stage().begin(),
                    first.rank_of_stage().end());
     if (!equal)
@@ -119,7 +120,8 @@ int StepsOf(Plans plans, bool training) {
   return training && plans[0]->validates_late() ? 2 : 1;
 }
 
-// A transport may match messages by their order: from one rank to another they are received in the order in which they are sent.
+// A transport may match messages by their order: from one rank to another they are received in the order in which
+// they are sent.
 absl::Status CheckOneOrder(Plans plans, bool training) {
   std::map<std::pair<int, int>, std::vector<InstanceKey>> sent, received;  // by rank from and to
   const int steps = StepsOf(plans, training);
@@ -142,9 +144,10 @@ absl::Status CheckOneOrder(Plans plans, bool training) {
       if (order[i] == other[i]) continue;
       return absl::InvalidArgumentError(absl::StrCat(
           training ? "training" : "evaluation", ": messages from rank ", ranks.first, " to ", ranks.second,
-          " are sent and received in different orders: message ", i, " is sent from stage ", std::get<1>(order[i].first),
-          " to ", std::get<2>(order[i].first), " for microbatch ", order[i].second, " and received from stage ",
-          std::get<1>(other[i].first), " to ", std::get<2>(other[i].first), " for ", other[i].second));
+          " are sent and received in different orders: message ", i, " is sent from stage ",
+          std::get<1>(order[i].first), " to ", std::get<2>(order[i].first), " for microbatch ",
+          order[i].second, " and received from stage ", std::get<1>(other[i].first), " to ",
+          std::get<2>(other[i].first), " for ", other[i].second));
     }
   }
   return absl::OkStatus();

@@ -10,9 +10,9 @@ namespace pipec {
 bool HasRule(const plan::RankPlan& rank_plan, int32_t tensor, plan::SlotRule rule);
 bool HasVersions(const plan::RankPlan& rank_plan, int32_t tensor);
 
-// Parameters and optimizer state of several versions are written by updates alone, each by one instruction, which nobody
-// reads them after. What is made of a version is written where it is read. Where steps are validated late an update writes
-// no others.
+// Parameters and optimizer state of several versions are written by updates alone, each by one instruction, which
+// nobody reads them after. What is made of a version is written where it is read. Where steps are validated late an
+// update writes no others.
 absl::Status CheckVersions(const plan::RankPlan& rank_plan);
 
 }  // namespace pipec

@@ -38,12 +38,12 @@ class Transport {
   virtual ~Transport() = default;
   virtual absl::string_view name() const = 0;
 
-  // Once, before the first message, by the rank's own thread; all ranks do it at the same time. `routes`: all that this rank
-  // will use. For what takes the peers' help to set up.
+  // Once, before the first message, by the rank's own thread; all ranks do it at the same time. `routes`: all that
+  // this rank will use. For what takes the peers' help to set up.
   virtual absl::Status Start(absl::Span<const Route> routes) = 0;
 
-  // Enqueues the sending of `pieces`, which must stay as they are until `done` has happened. Sender and receiver must give
-  // equal sizes; if not, both ends get FailedPrecondition.
+  // Enqueues the sending of `pieces`, which must stay as they are until `done` has happened. Sender and receiver
+  // must give equal sizes; if not, both ends get FailedPrecondition.
   virtual absl::Status Send(Stream& stream, int to_rank, const MessageTag& tag, absl::Span<const Piece> pieces,
                             Event& done) = 0;
   // Enqueues the receipt into `pieces`; they hold the message once `done` has happened.

@@ -2,11 +2,11 @@
 //
 //   bench-auto [--seed=S] [--sets=N]
 //
-// A set: P ranks, uniform in 2..16, M in {P, 2P, 4P}; per 1/P of the model F log-uniform in 1..3, I and W F times uniform
-// 0.5..1.5; hops 0..0.3 of the mean F; memory 0.6..2 times what 1f1b needs. Schedules of two stages a rank cut each of the P
-// parts into two equal halves. The search looks at one stage a rank, two in a loop, and two in a V. The bound is the least of
-// the three placements': nothing that was looked at can beat it. The uneven half: the sets with the largest slowest part over
-// mean part.
+// A set: P ranks, uniform in 2..16, M in {P, 2P, 4P}; per 1/P of the model F log-uniform in 1..3, I and W F times
+// uniform 0.5..1.5; hops 0..0.3 of the mean F; memory 0.6..2 times what 1f1b needs. Schedules of two stages a rank
+// cut each of the P parts into two equal halves. The search looks at one stage a rank, two in a loop, and two in a
+// V. The bound is the least of the three placements': nothing that was looked at can beat it. The uneven half: the
+// sets with the largest slowest part over mean part.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

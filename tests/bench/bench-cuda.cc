@@ -1,13 +1,14 @@
-// The figures of a GPU: tokens a second of one rank, what share of the GPU's dense peak that is, how several ranks that share
-// the GPU compare with one of the same accumulation, whether memory is what the plan says and, with --torch, the ratio to
-// PyTorch's compiled step on the same GPU. Runs are taken A B A B. With --nsys, what share of the steps' time the GPU stands still
-// between kernels (in a run that nsys watches, so rather more than else).
+// The figures of a GPU: tokens a second of one rank, what share of the GPU's dense peak that is, how several ranks
+// that share the GPU compare with one of the same accumulation, whether memory is what the plan says and, with
+// --torch, the ratio to PyTorch's compiled step on the same GPU. Runs are taken A B A B. With --nsys, what share of
+// the steps' time the GPU stands still between kernels (in a run that nsys watches, so rather more than else).
 //
-//   bench-cuda [--model="gpt --preset=gpt-124m"] [--tokens=1024] [--batch=64] [--microbatches=8] [--precision=bf16] [--ranks=4]
+//   bench-cuda [--model="gpt --preset=gpt-124m"] [--tokens=1024] [--batch=64] [--microbatches=8] [--precision=bf16]
+//   [--ranks=4]
 //              [--steps=10] [--pairs=15] [--torch=PYTHON:SCRIPT] [--nsys=PROGRAM]
 //
-// The last lines: tokens_per_second, share_of_dense_peak, peak_memory_over_plan, launch_gaps, ranks_on_one_gpu (with _low and
-// _high) and over_pytorch (likewise).
+// The last lines: tokens_per_second, share_of_dense_peak, peak_memory_over_plan, launch_gaps, ranks_on_one_gpu
+// (with _low and _high) and over_pytorch (likewise).
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>

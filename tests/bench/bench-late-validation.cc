@@ -1,5 +1,6 @@
-// What it saves to update ahead of the norms and to validate in the next step: the time from step to step on device replay,
-// where kernels take their modelled time and the executor and the transport are real, with and without, taken by turns.
+// What it saves to update ahead of the norms and to validate in the next step: the time from step to step on device
+// replay, where kernels take their modelled time and the executor and the transport are real, with and without,
+// taken by turns.
 //
 //   bench-late-validation [--ranks=8]
 #include <cstdio>

@@ -1,7 +1,8 @@
-// Measured over simulated step time on the CPU, 2 ranks of one thread each, so that both cores of a small machine are busy
-// as they are in a pipeline: costs are profiled at M = 8, the plan is compiled with them, and run. Then what the same
-// profile says of another M and of one rank, and, fitted, of microbatches twice as large: stage times and step times. Each
-// pair profiles anew, as the machine's speed drifts. Without a profile, the error is printed too.
+// Measured over simulated step time on the CPU, 2 ranks of one thread each, so that both cores of a small machine
+// are busy as they are in a pipeline: costs are profiled at M = 8, the plan is compiled with them, and run. Then
+// what the same profile says of another M and of one rank, and, fitted, of microbatches twice as large: stage times
+// and step times. Each pair profiles anew, as the machine's speed drifts. Without a profile, the error is printed
+// too.
 //
 //   bench-measured [--models=NAME,...] [--pairs=N]      mlp, gpt-6, resnet18-64; the machine must be otherwise idle
 #include <algorithm>

@@ -1,10 +1,12 @@
-// How small an arena a set of buffers needs: bench-memory FILE.csv [--solution=OUT]; without a file, how near the arenas of
-// plans come to the largest sum of bytes that are live at once, which is counted from the plan alone, instruction by instruction
-// (tests/support/live_sum.h): gpt-6, resnet18-64 and unet-64, every synchronous schedule, 1, 2 and 4 ranks, M = 8.
+// How small an arena a set of buffers needs: bench-memory FILE.csv [--solution=OUT]; without a file, how near the
+// arenas of plans come to the largest sum of bytes that are live at once, which is counted from the plan alone,
+// instruction by instruction (tests/support/live_sum.h): gpt-6, resnet18-64 and unet-64, every synchronous
+// schedule, 1, 2 and 4 ranks, M = 8.
 //
-// The file: a line `id,lower,upper,size`, then a buffer a line, live on [lower, upper). A number in front of the ending of
-// its name (A.1048576.csv) is the capacity that the layout has to meet. OUT gets lines `id,offset`. Sizes and offsets are
-// in units of the file: one of them becomes kBufferAlignment bytes for the solver, which places by that many.
+// The file: a line `id,lower,upper,size`, then a buffer a line, live on [lower, upper). A number in front of the
+// ending of its name (A.1048576.csv) is the capacity that the layout has to meet. OUT gets lines `id,offset`. Sizes
+// and offsets are in units of the file: one of them becomes kBufferAlignment bytes for the solver, which places by
+// that many.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // How fast the slowest stage of a public graph is made, and how fast: `bench-partition FILE --format=NAME`. The
 // solution is checked against the problem, and its slowest stage counted from the nodes and edges of the file.
-// `bench-partition --drawn`: a table of the same for graphs that are drawn (wide_graphs.h), and for those of a folder of
-// public ones, beside the best of many orders solved exactly.
+// `bench-partition --drawn`: a table of the same for graphs that are drawn (wide_graphs.h), and for those of a
+// folder of public ones, beside the best of many orders solved exactly.
 #include <chrono>
 #include <cstdio>
 #include <ctime>

@@ -2,9 +2,10 @@
 //
 //   bench-schedule FILE.json [--instance=NAME] [--solution=OUT.csv]
 //
-// FILE.json: an object of instances: {"stages", "microbatches", "F", "B", "W" (by stage; B is the input gradient), "comm" (a
-// hop), "mem_F", "mem_B", "mem_W" (what each adds), "max_mem", "reference": {NAME: value}}. The values printed are recomputed
-// by the simulator from the schedule, which the checker has passed. --solution: the schedule as PyTorch's compute-only CSV.
+// FILE.json: an object of instances: {"stages", "microbatches", "F", "B", "W" (by stage; B is the input gradient),
+// "comm" (a hop), "mem_F", "mem_B", "mem_W" (what each adds), "max_mem", "reference": {NAME: value}}. The values
+// printed are recomputed by the simulator from the schedule, which the checker has passed. --solution: the schedule
+// as PyTorch's compute-only CSV.
 #include <chrono>
 #include <cstdio>
 #include <fstream>

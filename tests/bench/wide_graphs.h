@@ -13,9 +13,10 @@ struct NamedGraph {
   CostGraph graph;
 };
 
-// Layers of equally many nodes, each used by some of the next layer; modules of branches that are put together, as Inception
-// has; cells that use the two cells before, as NASNet has; towers that meet at the end only; and nodes that use any of the
-// last few. Node times spread over a factor of ten, messages take a tenth of them. The same at each call.
+// Layers of equally many nodes, each used by some of the next layer; modules of branches that are put together, as
+// Inception has; cells that use the two cells before, as NASNet has; towers that meet at the end only; and nodes
+// that use any of the last few. Node times spread over a factor of ten, messages take a tenth of them. The same at
+// each call.
 std::vector<NamedGraph> WideGraphs();
 
 }  // namespace pipec::bench

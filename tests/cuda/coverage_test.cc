@@ -1,5 +1,5 @@
-// Every op with a gradient rule, and every op that a rule emits, has a CUDA kernel and random instructions to compare it by; and
-// on the very instructions of those gradients it gives what the CPU's gives.
+// Every op with a gradient rule, and every op that a rule emits, has a CUDA kernel and random instructions to
+// compare it by; and on the very instructions of those gradients it gives what the CPU's gives.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

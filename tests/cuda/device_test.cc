@@ -1,4 +1,5 @@
-// The CUDA device beside its kernels: memory, the scalars of a step, what a kernel finds in its operands, a host without a GPU.
+// The CUDA device beside its kernels: memory, the scalars of a step, what a kernel finds in its operands, a host
+// without a GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -23,7 +23,8 @@ struct KernelCase {
 // Contents of every output. Each operand is an allocation of its own, as large as it is.
 absl::StatusOr<std::vector<std::string>> RunCase(Device& device, const KernelCase& kernel_case);
 
-// "" if every element of `got` is `wanted` within tolerance * (1 + |wanted|); else the worst one in words. Integers must be equal.
+// "" if every element of `got` is `wanted` within tolerance * (1 + |wanted|); else the worst one in words. Integers
+// must be equal.
 std::string Difference(const TensorType& type, const std::string& wanted, const std::string& got,
                        double tolerance);
 

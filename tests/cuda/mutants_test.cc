@@ -1,6 +1,6 @@
-// What a trainer on GPUs could get wrong without anybody noticing: an event that a stream does not wait for, an error that
-// CUDA returns at some call. Both are tried at one place after the other, on one GPU and two, with and without graphs.
-// PIPEC_ALL_PLACES=1 tries every one; otherwise some, spread over the run.
+// What a trainer on GPUs could get wrong without anybody noticing: an event that a stream does not wait for, an
+// error that CUDA returns at some call. Both are tried at one place after the other, on one GPU and two, with and
+// without graphs. PIPEC_ALL_PLACES=1 tries every one; otherwise some, spread over the run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

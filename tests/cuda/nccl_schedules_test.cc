@@ -1,5 +1,5 @@
-// Four ranks on a GPU each that talk by NCCL, every schedule, steps as graphs and piece by piece: bit for bit what the local
-// transport gives.
+// Four ranks on a GPU each that talk by NCCL, every schedule, steps as graphs and piece by piece: bit for bit what
+// the local transport gives.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,7 +19,8 @@ namespace {
 
 constexpr int kRanks = 4;
 
-// All ranks in one process, or each in one of its own as far as it can tell: then also all messages of a rank on one stream.
+// All ranks in one process, or each in one of its own as far as it can tell: then also all messages of a rank on
+// one stream.
 MeetingOf ByNccl(bool one_process, bool one_stream = false) {
   return [=](int ranks) -> MakeTransport {
     std::vector<std::shared_ptr<NcclHub>> hubs;
@@ -86,8 +87,8 @@ INSTANTIATE_TEST_SUITE_P(All, NcclSchedules,
                            return name;
                          });
 
-// B24: both ranks block in a send and wait for the other to receive. Every send of the double waits for its receive, and here
-// whatever a rank enqueues after it does, too.
+// B24: both ranks block in a send and wait for the other to receive. Every send of the double waits for its
+// receive, and here whatever a rank enqueues after it does, too.
 class NcclBlockingSends : public CudaPlans, public testing::WithParamInterface<Case> {};
 
 TEST_P(NcclBlockingSends, CompleteOnOneStream) {

@@ -1,4 +1,5 @@
-// The suite that every transport must pass, over NCCL between GPUs, for many orders in which streams run; and what is NCCL's own.
+// The suite that every transport must pass, over NCCL between GPUs, for many orders in which streams run; and what
+// is NCCL's own.
 #include "runtime/transport/nccl/nccl_transport.h"
 
 #include <gmock/gmock.h>
@@ -178,7 +179,8 @@ TEST(NcclTransport, AbortEndsAWaitForTheGpu) {
             absl::InternalError("rank 2 fell"));
 }
 
-// Starts and exchanges messages with an error at each k-th call: all ends in a status, or well, and everything is given back.
+// Starts and exchanges messages with an error at each k-th call: all ends in a status, or well, and everything is
+// given back.
 TEST(NcclTransport, AnErrorAtAnyCallIsAStatus) {
   cuda_emulation::SetDevices(2);
   int failed = 0;

@@ -1,5 +1,6 @@
-// What the emulation's control says on a GPU: nothing. So the tests that compare kernels and whole plans with the CPU run there as
-// they are; those that inject errors, count objects or ask for more GPUs than there are do not (run.sh).
+// What the emulation's control says on a GPU: nothing. So the tests that compare kernels and whole plans with the
+// CPU run there as they are; those that inject errors, count objects or ask for more GPUs than there are do not
+// (run.sh).
 #include "tests/cuda_emulation/control.h"
 
 namespace cuda_emulation {

@@ -1,5 +1,5 @@
-// ONNX's own node tests over the CUDA kernels: every test of a single node in its newest form whose op has one, its operands known
-// at load. A test whose element types or unknown shapes CUDA does not take is left out, and counted.
+// ONNX's own node tests over the CUDA kernels: every test of a single node in its newest form whose op has one, its
+// operands known at load. A test whose element types or unknown shapes CUDA does not take is left out, and counted.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -73,8 +73,8 @@ class CudaPlans : public testing::Test {
   std::filesystem::path folder_, model_;
 };
 
-// Losses and parameters that differ by no more than sums in another order make: a few units of float32's last place, grown
-// over a few steps. Of float16 the tolerance is wider.
+// Losses and parameters that differ by no more than sums in another order make: a few units of float32's last
+// place, grown over a few steps. Of float16 the tolerance is wider.
 void ExpectNear(const Trained& got, const Trained& wanted, double tolerance = 1e-5);
 // Bit for bit.
 void ExpectSame(const Trained& got, const Trained& wanted);

@@ -1,4 +1,5 @@
-// Steps that must not update, inference, messages that block, plans whose ranks do not agree: on emulated GPUs as on the CPU.
+// Steps that must not update, inference, messages that block, plans whose ranks do not agree: on emulated GPUs as
+// on the CPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,8 +37,8 @@ class CudaRuns : public CudaPlans {
   }
 };
 
-// Random samples of 6 numbers in 4 classes, the batches of so many steps; in step `bad`, from 0, one number is none, or one
-// label is `bad_label` instead.
+// Random samples of 6 numbers in 4 classes, the batches of so many steps; in step `bad`, from 0, one number is
+// none, or one label is `bad_label` instead.
 void WriteData(const std::string& path, int64_t steps, int64_t batch, int64_t bad, int64_t bad_label = -1) {
   std::mt19937_64 random(7);
   std::normal_distribution<float> draw;
@@ -60,8 +61,8 @@ void WriteData(const std::string& path, int64_t steps, int64_t batch, int64_t ba
                   .ok());
 }
 
-// The next step has begun when nobody knows yet that this one is skipped: it begins again, with the scale and the count of
-// updates that it would have had.
+// The next step has begun when nobody knows yet that this one is skipped: it begins again, with the scale and the
+// count of updates that it would have had.
 TEST_F(CudaRuns, AStepThatIsSkippedChangesNothingAndTheNextBeginsAgain) {
   const TrainOptions options{.steps = 9, .data = folder() / "data.npz", .lr = 0.01};
   for (const char* schedule : {"1f1b", "zb-h1", "pipedream-2bw"}) {
@@ -189,8 +190,8 @@ TEST_F(CudaRuns, AStepBehindOneThatUpdatedNothingBeginsAgain) {
   }
 }
 
-// Updates so large that a later step's numbers overflow: the step that finds out updates nothing, nor does the one behind it that
-// was enqueued already; else the search for the first such number would find parameters instead.
+// Updates so large that a later step's numbers overflow: the step that finds out updates nothing, nor does the one
+// behind it that was enqueued already; else the search for the first such number would find parameters instead.
 TEST_F(CudaRuns, ANumberThatIsNotFiniteEndsTheRunAsOnTheCpu) {
   for (const char* schedule : {"gpipe", "zb-v", "pipedream-2bw"}) {
     const std::string plan =
@@ -230,7 +231,8 @@ TEST_F(CudaRuns, InferenceGivesWhatItGivesOnTheCpu) {
   }
 }
 
-// Between steps that are graphs stands an evaluation, which becomes one too; weights in two places come in other order behind it.
+// Between steps that are graphs stands an evaluation, which becomes one too; weights in two places come in other
+// order behind it.
 TEST_F(CudaRuns, EvaluationsStandBetweenSteps) {
   for (const char* schedule : {"1f1b", "zb-h2", "pipedream-2bw"}) {
     const std::string plan = MakePlan(absl::StrCat("--stages=2 --microbatches=4 --schedule=", schedule));
@@ -308,8 +310,8 @@ std::vector<int> Crossing(const plan::RankPlan& rank_plan) {
   return {};
 }
 
-// B22: a cut through tensors of several types gives the loss of one rank, of which all ranks know the same; ranks that do not
-// agree on the type or the shape of one of them are refused before anything runs.
+// B22: a cut through tensors of several types gives the loss of one rank, of which all ranks know the same; ranks
+// that do not agree on the type or the shape of one of them are refused before anything runs.
 TEST_F(CudaRuns, AMessageOfMixedTypes) {
   std::string weights = "float[6,8] w1 = {0.31";
   for (int i = 1; i < 48; ++i) absl::StrAppend(&weights, ", ", 0.01 * (i * 37 % 61) - 0.3);

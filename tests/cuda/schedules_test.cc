@@ -1,5 +1,6 @@
-// Several ranks on one emulated GPU and on several, every schedule, steps as graphs and piece by piece: the same numbers bit
-// for bit, those of one rank where the schedule is synchronous, and the CPU's within what another order of sums makes.
+// Several ranks on one emulated GPU and on several, every schedule, steps as graphs and piece by piece: the same
+// numbers bit for bit, those of one rank where the schedule is synchronous, and the CPU's within what another order
+// of sums makes.
 #include "tests/cuda/schedules.h"
 
 #include <gmock/gmock.h>

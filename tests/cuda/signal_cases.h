@@ -1,4 +1,5 @@
-// Random instructions of ops on images and signals: sampling, resizing, regions, transforms, norms of rows; Einsum and Det.
+// Random instructions of ops on images and signals: sampling, resizing, regions, transforms, norms of rows; Einsum
+// and Det.
 #pragma once
 
 #include "tests/cuda/op_cases.h"

@@ -1,5 +1,5 @@
-// Whole plans on the CUDA device, over the emulation: what they learn is what the CPU learns, whatever the order in which
-// streams and threads run.
+// Whole plans on the CUDA device, over the emulation: what they learn is what the CPU learns, whatever the order in
+// which streams and threads run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,8 @@ TEST_P(CudaNets, LearnWhatTheyLearnOnTheCpu) {
   MakeModel(net.model);
   const std::string plan = MakePlan(absl::StrCat("--stages=1 --precision=", precision, " ", net.flags));
   if (HasFatalFailure()) return;
-  // Where numbers have 8 or 11 bits a sum in another order is now and then another number: fewer steps in which that grows.
+  // Where numbers have 8 or 11 bits a sum in another order is now and then another number: fewer steps in which
+  // that grows.
   const bool wide = precision == std::string("fp32");
   const TrainOptions options{.steps = wide ? 6 : 3, .lr = net.lr};
   // The weights of attention are of 16 bits too, where the CPU has float32.

@@ -1,5 +1,5 @@
-// The suite that every transport must pass, over the local one between ranks on one GPU and on two, for many orders in which
-// streams run.
+// The suite that every transport must pass, over the local one between ranks on one GPU and on two, for many orders
+// in which streams run.
 #include <gtest/gtest.h>
 
 #include <memory>

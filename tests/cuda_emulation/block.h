@@ -1,4 +1,5 @@
-// One block of an emulated kernel: its threads as fibers, its barriers and warps, and the check of every access they make.
+// One block of an emulated kernel: its threads as fibers, its barriers and warps, and the check of every access
+// they make.
 #pragma once
 
 #include <vector_types.h>

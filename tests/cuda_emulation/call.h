@@ -19,7 +19,8 @@ bool& InHostFunction();
 std::optional<cudaError_t> CountCall(Machine& machine, const char* name);
 // The same, or the error that broke the current device.
 std::optional<cudaError_t> BeginCall(Machine& machine, const char* name);
-// Calls that are unsafe in a capture are refused where one is going on, and end it (cudaThreadExchangeStreamCaptureMode).
+// Calls that are unsafe in a capture are refused where one is going on, and end it
+// (cudaThreadExchangeStreamCaptureMode).
 std::optional<cudaError_t> RefuseInCapture(Machine& machine, const char* name);
 
 // `body(machine, lock)` is the call itself.

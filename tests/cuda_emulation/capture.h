@@ -1,4 +1,5 @@
-// Streams that capture a graph instead of running (the CUDA programming guide, "Creating a Graph Using Stream Capture").
+// Streams that capture a graph instead of running (the CUDA programming guide, "Creating a Graph Using Stream
+// Capture").
 #pragma once
 
 #include <driver_types.h>
@@ -13,8 +14,8 @@ namespace cuda_emulation {
 // The mode that cudaThreadExchangeStreamCaptureMode gave the calling host thread.
 cudaStreamCaptureMode& ThreadCaptureMode();
 
-// Gives work to a stream: to its queue, or to the graph it captures. Errors: the stream's capture is invalid; the legacy
-// stream is used while a blocking stream captures.
+// Gives work to a stream: to its queue, or to the graph it captures. Errors: the stream's capture is invalid; the
+// legacy stream is used while a blocking stream captures.
 cudaError_t Submit(Machine& machine, CUstream_st& stream, std::string name, cudaGraphNodeType type, Work work,
                    std::function<bool()> may_run = {});
 

@@ -13,18 +13,18 @@
 
 namespace cuda_emulation {
 
-// Begins anew with this seed: what is enqueued, reports, errors, counts and declared failures are forgotten; memory, streams,
-// events and graphs stay. The same seed and the same calls, in the same order, give the same run.
+// Begins anew with this seed: what is enqueued, reports, errors, counts and declared failures are forgotten;
+// memory, streams, events and graphs stay. The same seed and the same calls, in the same order, give the same run.
 void SetSeed(uint64_t seed);
 
-// The k-th call from now on, from 1, returns the error and does nothing; but what gives something back (cudaFree, a destroy, the
-// end of a capture) gives it back.
+// The k-th call from now on, from 1, returns the error and does nothing; but what gives something back (cudaFree, a
+// destroy, the end of a capture) gives it back.
 void FailCall(int64_t k, cudaError_t error = cudaErrorUnknown);
 // Calls since SetSeed.
 int64_t CallCount();
 
-// The places in the program, with their two callers, whose cudaStreamWaitEvent has ordered since SetSeed what nothing else had
-// ordered by then. Good in this process.
+// The places in the program, with their two callers, whose cudaStreamWaitEvent has ordered since SetSeed what
+// nothing else had ordered by then. Good in this process.
 std::vector<uint64_t> WaitSites();
 // A mutant of the program, until SetSeed: these waits do nothing and say that all is well.
 void IgnoreWaitsAt(uint64_t site);
@@ -35,7 +35,8 @@ std::vector<std::string> TakeReports();
 // Devices 0 ... count-1, each with this much memory, none with access to another's.
 void SetDevices(int count, size_t bytes_each = size_t{16} << 30);
 
-// How long a call that waits lets other host threads enqueue what it waits for, before it gives up with cudaErrorLaunchTimeout.
+// How long a call that waits lets other host threads enqueue what it waits for, before it gives up with
+// cudaErrorLaunchTimeout.
 void SetPatience(std::chrono::milliseconds patience);
 
 struct LiveObjects {

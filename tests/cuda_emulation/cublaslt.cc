@@ -1,8 +1,9 @@
-// Doubles of the calls of cuBLASLt that multiply matrices: column-major layouts, batches, transposition, C and D alike, the
-// epilogues of a bias and of its gradient. They refuse what NVIDIA's documents forbid: shapes and leading dimensions that do
-// not fit, an algorithm of another problem, addresses that are less aligned than it was chosen for, a workspace that is too
-// small or not aligned to 256 bytes, an epilogue of float64 or without a vector. A vector has D's type; its length is that of
-// D's columns for a bias and for BGRADA, that of D's rows for BGRADB (cublasLt.h, cublasLtEpilogue_t).
+// Doubles of the calls of cuBLASLt that multiply matrices: column-major layouts, batches, transposition, C and D
+// alike, the epilogues of a bias and of its gradient. They refuse what NVIDIA's documents forbid: shapes and
+// leading dimensions that do not fit, an algorithm of another problem, addresses that are less aligned than it was
+// chosen for, a workspace that is too small or not aligned to 256 bytes, an epilogue of float64 or without a
+// vector. A vector has D's type; its length is that of D's columns for a bias and for BGRADA, that of D's rows for
+// BGRADB (cublasLt.h, cublasLtEpilogue_t).
 #include <cublasLt.h>
 
 #include <algorithm>

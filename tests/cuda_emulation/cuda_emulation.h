@@ -1,5 +1,5 @@
-// Included ahead of every .cu file that g++ compiles for the emulation: CUDA's language for kernels, on top of the toolkit's
-// own headers. What is missing here does not compile, which is the point: see the README for the subset.
+// Included ahead of every .cu file that g++ compiles for the emulation: CUDA's language for kernels, on top of the
+// toolkit's own headers. What is missing here does not compile, which is the point: see the README for the subset.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -1,8 +1,9 @@
-// Doubles of cuDNN's convolutions: Y (N,K,out) from X (N,C,in) and the filter (K,C/groups,taps), and both gradients, added in
-// float64. They refuse what NVIDIA's documents forbid: shapes that do not follow from one another, types that do not go together,
-// a workspace that is too small, operands that are not aligned to 16 bytes. As on a GPU, float32 is rounded to 10 bits unless the
-// description says FMA. The proposals of an algorithm begin with what a careful caller does not take: one that would not repeat,
-// one that wants more memory than there is, one that is not supported.
+// Doubles of cuDNN's convolutions: Y (N,K,out) from X (N,C,in) and the filter (K,C/groups,taps), and both
+// gradients, added in float64. They refuse what NVIDIA's documents forbid: shapes that do not follow from one
+// another, types that do not go together, a workspace that is too small, operands that are not aligned to 16 bytes.
+// As on a GPU, float32 is rounded to 10 bits unless the description says FMA. The proposals of an algorithm begin
+// with what a careful caller does not take: one that would not repeat, one that wants more memory than there is,
+// one that is not supported.
 #include <cmath>
 #include <cstring>
 #include <vector>

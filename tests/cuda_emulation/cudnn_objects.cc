@@ -1,4 +1,5 @@
-// Doubles of cuDNN's handles and descriptors. Tensors are packed NCHW of 4 or 5 axes, as its documents want them of convolutions.
+// Doubles of cuDNN's handles and descriptors. Tensors are packed NCHW of 4 or 5 axes, as its documents want them of
+// convolutions.
 #include "tests/cuda_emulation/cudnn_objects.h"
 
 #include <algorithm>

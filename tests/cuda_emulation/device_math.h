@@ -1,4 +1,5 @@
-// CUDA's mathematical and bit functions that the C library does not have. The fast ones are here as exact as the others.
+// CUDA's mathematical and bit functions that the C library does not have. The fast ones are here as exact as the
+// others.
 #pragma once
 
 #include <math.h>

@@ -60,7 +60,8 @@ inline int __all_sync(unsigned mask, int vote, CUDA_EMULATION_PLACE) {
   return cuda_emulation::VoteInWarp(mask, vote == 0, file, line) == 0;
 }
 
-// Sources outside of a lane's own group of `width` lanes give its own value (CUDA programming guide, "Warp Shuffle Functions").
+// Sources outside of a lane's own group of `width` lanes give its own value (CUDA programming guide, "Warp Shuffle
+// Functions").
 template <typename T>
 T __shfl_sync(unsigned mask, T value, int source, int width = warpSize, CUDA_EMULATION_PLACE) {
   const int lane = cuda_emulation::Lane();

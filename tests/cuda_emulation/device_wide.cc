@@ -1,5 +1,5 @@
-// Doubles of CUB's device-wide algorithms, behind the signatures of runtime/device/cuda/kernels/device_wide.h. They refuse what
-// CUB's documents forbid: less scratch than was asked for, operands that overlap.
+// Doubles of CUB's device-wide algorithms, behind the signatures of runtime/device/cuda/kernels/device_wide.h. They
+// refuse what CUB's documents forbid: less scratch than was asked for, operands that overlap.
 #include "runtime/device/cuda/kernels/device_wide.h"
 
 #include <algorithm>

@@ -40,8 +40,8 @@ extern "C" cudaError_t cudaGetDevice(int* device) {
   });
 }
 
-// Limits are those of compute capability 9.0 (CUDA programming guide); it has few multiprocessors, so that tests of grids
-// that are larger than the device stay small.
+// Limits are those of compute capability 9.0 (CUDA programming guide); it has few multiprocessors, so that tests of
+// grids that are larger than the device stay small.
 extern "C" cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return DeviceCall("cudaGetDeviceProperties", [&](Machine& machine) {
     if (const cudaError_t error = CheckDevice(machine, device); error != cudaSuccess) return error;

@@ -1,4 +1,5 @@
-// Capture follows the CUDA programming guide ("Creating a Graph Using Stream Capture"); a graph does what its streams would.
+// Capture follows the CUDA programming guide ("Creating a Graph Using Stream Capture"); a graph does what its
+// streams would.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
-// What the compiler calls at every access to memory of an emulated kernel (-fsanitize=thread, bounds, alignment): neither
-// sanitizer's library is linked, these are all there is of them. Host code in the same files calls them too; there they do nothing.
+// What the compiler calls at every access to memory of an emulated kernel (-fsanitize=thread, bounds, alignment):
+// neither sanitizer's library is linked, these are all there is of them. Host code in the same files calls them
+// too; there they do nothing.
 #include <cstdio>
 
 #include "tests/cuda_emulation/block.h"

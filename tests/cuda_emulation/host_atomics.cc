@@ -1,5 +1,5 @@
-// The atomic operations of host code in the files of kernels (reference counts): -fsanitize=thread turns them into calls of
-// these. Kernels use CUDA's own (atomics.h).
+// The atomic operations of host code in the files of kernels (reference counts): -fsanitize=thread turns them into
+// calls of these. Kernels use CUDA's own (atomics.h).
 #include <atomic>
 #include <cstdint>
 

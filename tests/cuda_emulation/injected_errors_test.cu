@@ -1,4 +1,5 @@
-// An error injected at any call comes back from that call, and from nothing later; nothing hangs, and the next run is right.
+// An error injected at any call comes back from that call, and from nothing later; nothing hangs, and the next run
+// is right.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// The state of the emulated devices: memory, handles, what is enqueued, what went wrong. One for the program, behind one
-// lock, which every double of a CUDA call holds (call.h).
+// The state of the emulated devices: memory, handles, what is enqueued, what went wrong. One for the program,
+// behind one lock, which every double of a CUDA call holds (call.h).
 #pragma once
 
 #include <driver_types.h>

@@ -29,7 +29,8 @@ cudaError_t Free(Machine& machine, const char* name, void* pointer, bool pinned)
     return machine.Refuse(cudaErrorInvalidValue,
                           std::string(name) + " of what is no live memory of its kind");
   }
-  // CUDA waits here for all work, or does not, as it likes; nothing should rest on that. What runs later and goes there is at fault.
+  // CUDA waits here for all work, or does not, as it likes; nothing should rest on that. What runs later and goes
+  // there is at fault.
   machine.memory.Remove(pointer, !machine.scheduler.Idle());
   return cudaSuccess;
 }

@@ -45,8 +45,8 @@ class MemoryMap {
   // Null where nothing live lies.
   Allocation* Find(uintptr_t address) const;
   Allocation& Add(size_t bytes, int device);
-  // Of an allocation that begins there. While work is enqueued the memory itself is kept, so that nothing else comes to lie
-  // where that work may still go.
+  // Of an allocation that begins there. While work is enqueued the memory itself is kept, so that nothing else
+  // comes to lie where that work may still go.
   void Remove(const void* begin, bool work_is_enqueued);
   // What an address outside is near to, for reports: "4 bytes past the end of device memory of 64 bytes".
   std::string DescribeNear(uintptr_t address) const;

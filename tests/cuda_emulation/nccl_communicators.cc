@@ -1,4 +1,5 @@
-// Doubles of NCCL's calls that make and end communicators (NCCL user guide, "Creating a Communicator", "Fault Tolerance").
+// Doubles of NCCL's calls that make and end communicators (NCCL user guide, "Creating a Communicator", "Fault
+// Tolerance").
 #include <algorithm>
 #include <chrono>
 #include <cstring>

@@ -1,5 +1,6 @@
-// How a group of messages runs: its kernel begins, meets what the peers have begun, in order, and ends when all its messages
-// are over. NCCL has buffers on the way whose size it does not promise; here there are none, so a send ends when it is received.
+// How a group of messages runs: its kernel begins, meets what the peers have begun, in order, and ends when all its
+// messages are over. NCCL has buffers on the way whose size it does not promise; here there are none, so a send
+// ends when it is received.
 #include <cstring>
 #include <string>
 

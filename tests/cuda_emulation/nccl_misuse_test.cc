@@ -163,7 +163,8 @@ TEST_F(NcclMisuse, BytesUnderWayAreNotTouched) {
   }
 }
 
-// In a non-blocking group nothing is on the stream before the communicator says so: an event that is recorded earlier is none.
+// In a non-blocking group nothing is on the stream before the communicator says so: an event that is recorded
+// earlier is none.
 TEST_F(NcclMisuse, AnEventRecordedTooEarlyOrdersNothing) {
   int found = 0;
   for (uint64_t seed = 0; seed < 20; ++seed) {

@@ -28,8 +28,8 @@ struct NcclMessage {
   ncclDataType_t type;
 };
 
-// The messages of one group on one communicator: NCCL runs them as one kernel, which begins, and ends when all are over. A
-// graph runs it any number of times.
+// The messages of one group on one communicator: NCCL runs them as one kernel, which begins, and ends when all are
+// over. A graph runs it any number of times.
 struct NcclLaunch {
   ncclComm* comm;  // kept by the state as long as the program runs
   std::vector<NcclMessage> messages;

@@ -1,5 +1,5 @@
-// Which memory the kernels of this host thread may touch, where a test says so: a plan has one allocation for all buffers,
-// so a step outside of a buffer stays inside the allocation.
+// Which memory the kernels of this host thread may touch, where a test says so: a plan has one allocation for all
+// buffers, so a step outside of a buffer stays inside the allocation.
 #pragma once
 
 #include <memory>

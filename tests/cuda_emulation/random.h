@@ -22,7 +22,8 @@ class Random {
   }
 
  private:
-  // Splitmix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014): chosen for every switch of threads.
+  // Splitmix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014): chosen for every
+  // switch of threads.
   uint64_t Next() {
     uint64_t z = state_ += 0x9e3779b97f4a7c15;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;

@@ -209,7 +209,8 @@ TEST(RightKernels, ShufflesInGroups) {
   });
 }
 
-// A warp reverses its values through shared memory, with __syncwarp alone; the two halves of the warp go their own ways.
+// A warp reverses its values through shared memory, with __syncwarp alone; the two halves of the warp go their own
+// ways.
 __global__ void ReverseInWarp(const float* in, float* out) {
   __shared__ float values[64];
   const int t = threadIdx.x, half = t / 16 * 16;

@@ -7,7 +7,8 @@
 
 namespace cuda_emulation {
 
-// y[i] = gelu(x[i] + bias[i % columns]); T is float, __half or __nv_bfloat16; 128-bit loads where the addresses allow them.
+// y[i] = gelu(x[i] + bias[i % columns]); T is float, __half or __nv_bfloat16; 128-bit loads where the addresses
+// allow them.
 template <typename T>
 absl::Status BiasGelu(cudaStream_t stream, const T* x, const T* bias, T* y, int count, int columns);
 

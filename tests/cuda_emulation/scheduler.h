@@ -1,5 +1,5 @@
-// Which enqueued operation runs next. Nothing runs when it is enqueued, or a little, as the seed says; who waits lets run
-// any operation that order allows, one at a time, until what it waits for is done.
+// Which enqueued operation runs next. Nothing runs when it is enqueued, or a little, as the seed says; who waits
+// lets run any operation that order allows, one at a time, until what it waits for is done.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,8 @@ class Scheduler {
  public:
   explicit Scheduler(Machine& machine) : machine_(machine) {}
 
-  // The next operation of a stream: after the stream's last one, what legacy streams ask for, and `after` (null: nothing).
+  // The next operation of a stream: after the stream's last one, what legacy streams ask for, and `after` (null:
+  // nothing).
   std::shared_ptr<Operation> Enqueue(CUstream_st& stream, std::string name, Work work,
                                      std::function<bool()> may_run = {},
                                      std::shared_ptr<const std::vector<OperandRange>> operands = nullptr,
@@ -29,8 +30,8 @@ class Scheduler {
   // An operation with its chain and position given.
   void Add(const std::shared_ptr<Operation>& operation, const std::vector<std::shared_ptr<Operation>>& after);
 
-  // Runs operations until this one is done. The lock is released while another host thread must enqueue something first;
-  // false if none does for `patience`.
+  // Runs operations until this one is done. The lock is released while another host thread must enqueue something
+  // first; false if none does for `patience`.
   bool RunUntil(const std::shared_ptr<Operation>& operation, std::unique_lock<std::mutex>& lock);
   // Runs a few operations, as if some time had passed; false if there is none that can run.
   bool RunSome();

@@ -1,4 +1,5 @@
-// What emulated threads and operations did to each byte, and whether two of them may do what they did: the rules of races.
+// What emulated threads and operations did to each byte, and whether two of them may do what they did: the rules of
+// races.
 //
 // Every byte of device, pinned and shared memory has a cell: who wrote it last, who read it since (two readers, kept as
 // far apart as possible). An access conflicts with an earlier one of these that is not ordered before it, if one of the

@@ -90,8 +90,8 @@ TEST(Streams, AWaitIsForTheRecordThatWasLastWhenItWasEnqueued) {
   cudaStreamDestroy(second);
 }
 
-// Two rounds of: x on one stream; y and z from it on two others; w from both, which also overwrites x; v from w. The waits are
-// numbered; `without` is left out.
+// Two rounds of: x on one stream; y and z from it on two others; w from both, which also overwrites x; v from w.
+// The waits are numbered; `without` is left out.
 struct Waits {
   static constexpr int kCount = 5;
   int without;
@@ -280,8 +280,8 @@ TEST(Streams, TheLegacyStream) {
   cudaStreamDestroy(free_stream);
 }
 
-// A mutant of a program that makes one stream wait for another is found, whatever the order in which they ran; a wait for what is
-// in order anyway is no place for one.
+// A mutant of a program that makes one stream wait for another is found, whatever the order in which they ran; a
+// wait for what is in order anyway is no place for one.
 TEST(Streams, AnIgnoredWaitIsARace) {
   cudaStream_t first = NewStream(), second = NewStream();
   cudaEvent_t event;

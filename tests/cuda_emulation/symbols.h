@@ -1,6 +1,6 @@
-// The program's own symbols, read from its ELF file: the bounds and names of shared arrays and of constants, the names of
-// kernels. A shared array is a thread_local of its function with a pad beside it (cuda_emulation.h): its bounds are those
-// of its symbol, and each host thread has its own.
+// The program's own symbols, read from its ELF file: the bounds and names of shared arrays and of constants, the
+// names of kernels. A shared array is a thread_local of its function with a pad beside it (cuda_emulation.h): its
+// bounds are those of its symbol, and each host thread has its own.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,8 @@ std::string SharedArrayName(uintptr_t begin);
 Extent StaticDataAt(uintptr_t address);
 // "?" if the program has no symbols.
 std::string FunctionName(const void* function);
-// Names of shared arrays without a pad on each side, where a step outside could land in another array; "" if all have them.
+// Names of shared arrays without a pad on each side, where a step outside could land in another array; "" if all
+// have them.
 std::string ArraysWithoutPads();
 
 }  // namespace cuda_emulation

@@ -12,7 +12,8 @@ namespace cuda_emulation {
 
 // The range must be live memory, of whatever device; no unordered operation may have touched it.
 std::optional<Failure> CheckCopy(const Operation& operation, const void* begin, size_t bytes, Access access);
-// The same for what the device's own processors do: the device must reach that memory, and the range lie in its operands.
+// The same for what the device's own processors do: the device must reach that memory, and the range lie in its
+// operands.
 std::optional<Failure> CheckRange(const Operation& operation, const void* begin, size_t bytes, Access access);
 
 }  // namespace cuda_emulation

@@ -13,11 +13,11 @@ struct CheckGradientOptions {
 };
 
 // The module, at level model and without inputs, is widened to float64 (float64.h) and differentiated in its
-// parameters: its loss is the sum of its float outputs, each element weighted at random. In each parameter the derivative along random directions is
-// compared with differences, within `relative` of what the elements contribute. Where the differences to both sides
-// disagree, at a corner or a step, the parameters are moved a little and looked at again. A parameter that gets no
-// gradient must have differences of 0. Cancelled if there is no float output,
-// or no such form.
+// parameters: its loss is the sum of its float outputs, each element weighted at random. In each parameter the
+// derivative along random directions is compared with differences, within `relative` of what the elements
+// contribute. Where the differences to both sides disagree, at a corner or a step, the parameters are moved a
+// little and looked at again. A parameter that gets no gradient must have differences of 0. Cancelled if there is
+// no float output, or no such form.
 absl::Status CheckGradient(Module& module, const CheckGradientOptions& options = {});
 
 }  // namespace pipec

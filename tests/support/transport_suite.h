@@ -1,4 +1,5 @@
-// The suite that every transport must pass: a test program includes it and instantiates TransportSuite with its backends.
+// The suite that every transport must pass: a test program includes it and instantiates TransportSuite with its
+// backends.
 #pragma once
 
 #include <functional>

@@ -9,8 +9,8 @@
 
 namespace pipec {
 
-// "8TB", "64kB" or "64KB" (powers of 1000), "512MiB" (powers of 1024), "1000": bytes. InvalidArgument names the units there
-// are.
+// "8TB", "64kB" or "64KB" (powers of 1000), "512MiB" (powers of 1024), "1000": bytes. InvalidArgument names the
+// units there are.
 absl::StatusOr<int64_t> ParseSize(absl::string_view text);
 
 }  // namespace pipec

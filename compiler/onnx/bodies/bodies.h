@@ -16,7 +16,8 @@ namespace pipec {
 bool HasBody(absl::string_view op);
 
 // What a function needs of the moment it runs in, as operands: cli.md's hyperparameters and
-// "loss_scale" (float64 scalars), "seed", "step", "updates", "first_sample" (int64 scalars). Empty if the op needs nothing.
+// "loss_scale" (float64 scalars), "seed", "step", "updates", "first_sample" (int64 scalars). Empty if the op needs
+// nothing.
 std::vector<std::string> RunTimeScalars(absl::string_view op);
 
 // The functions that a model's helper nodes need. A body knows its node's types and attributes, so an op has as

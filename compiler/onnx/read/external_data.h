@@ -19,8 +19,8 @@ class ExternalDataResolver {
   ExternalDataResolver(std::string folder, bool allow_links, bool allow_missing)
       : folder_(std::move(folder)), allow_links_(allow_links), allow_missing_(allow_missing) {}
 
-  // Type and reference; nothing is read. Elements of 4 and 2 bits are packed in the file (tiny_types.h). InvalidArgument or NotFound say what is wrong, without the tensor's
-  // name.
+  // Type and reference; nothing is read. Elements of 4 and 2 bits are packed in the file (tiny_types.h).
+  // InvalidArgument or NotFound say what is wrong, without the tensor's name.
   absl::StatusOr<Tensor> Resolve(const onnx::TensorProto& proto);
 
  private:

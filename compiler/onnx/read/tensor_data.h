@@ -24,8 +24,8 @@ std::string ElementTypeName(int code);
 absl::StatusOr<TensorType> TypeOf(const onnx::TensorProto& proto);
 
 // A tensor whose contents are in the message itself: raw or in one of the typed fields, also packed as ONNX
-// packs 16-bit floats into 32-bit integers, and elements of 4 and 2 bits into bytes. InvalidArgument if their number disagrees with the shape, if two
-// fields have data, or if the data is said to lie in another file.
+// packs 16-bit floats into 32-bit integers, and elements of 4 and 2 bits into bytes. InvalidArgument if their
+// number disagrees with the shape, if two fields have data, or if the data is said to lie in another file.
 absl::StatusOr<Tensor> ReadInlineTensor(const onnx::TensorProto& proto);
 
 // The same, taking large contents out of the message instead of copying them.

@@ -12,7 +12,8 @@ struct TypeGroup {
 };
 
 // The operands and results in float32 or `other` that share the type variable of the first such operand; of a
-// helper op all in these types, but for the mask and log_sum_exp of FusedAttention. Empty if there is none, or if the variable does not admit `other`.
+// helper op all in these types, but for the mask and log_sum_exp of FusedAttention. Empty if there is none, or if
+// the variable does not admit `other`.
 TypeGroup TypeGroupOf(const Node& node, DType other);
 
 }  // namespace pipec

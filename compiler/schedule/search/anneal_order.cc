@@ -39,8 +39,8 @@ class Annealer {
   }
 
  private:
-  // Whether the tasks at two places, the one at `at` going past the other, may change places: one row of a stage keeps its
-  // order, and F, I, W of a microbatch theirs.
+  // Whether the tasks at two places, the one at `at` going past the other, may change places: one row of a stage
+  // keeps its order, and F, I, W of a microbatch theirs.
   bool MayPass(const std::vector<int>& list, int at, int other) const {
     if (other < 0 || other >= static_cast<int>(list.size())) return false;
     const int a = list[at], b = list[other];

@@ -104,8 +104,8 @@ class Search {
     const Choice first = *std::min_element(choices.begin(), choices.end(),
                                            [](const Choice& a, const Choice& b) { return a.end < b.end; });
     const int rank = tasks_.stages[first.stage].rank;
-    // The rank's next task starts before `first` would end: else `first` could come before it and delay nothing (but for
-    // what MayDelay says).
+    // The rank's next task starts before `first` would end: else `first` could come before it and delay nothing
+    // (but for what MayDelay says).
     std::vector<Choice> conflict;
     for (const Choice& choice : choices) {
       if (tasks_.stages[choice.stage].rank == rank && (choice.start < first.end || &choice == &first))

@@ -1,5 +1,5 @@
-// The parts of FindBestSchedule: each takes the best order so far and leaves a better one there if it finds one. All are
-// functions of their arguments: they stop after a number of tries, not after a time.
+// The parts of FindBestSchedule: each takes the best order so far and leaves a better one there if it finds one.
+// All are functions of their arguments: they stop after a number of tries, not after a time.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ void TunePriorities(const Tasks& tasks, int tries, BestOrder& best);
 // Moves tasks within the lists of their ranks (simulated annealing at a low temperature).
 void AnnealOrder(const Tasks& tasks, int tries, BestOrder& best);
 
-// All orders, but for those that cannot be better: depth first over active schedules (Giffler and Thompson, 1960). True if
-// they were looked at within so many steps, that is, if `best` is the best there is.
+// All orders, but for those that cannot be better: depth first over active schedules (Giffler and Thompson, 1960).
+// True if they were looked at within so many steps, that is, if `best` is the best there is.
 bool BranchAndBound(const Tasks& tasks, int64_t steps, BestOrder& best);
 
 }  // namespace pipec

@@ -1,5 +1,5 @@
-// The scheduling problem: who does what when, given where the stages are, what their actions take and keep, and how much
-// a rank may keep. Plain structs; knows no graph.
+// The scheduling problem: who does what when, given where the stages are, what their actions take and keep, and how
+// much a rank may keep. Plain structs; knows no graph.
 #pragma once
 
 #include <cstdint>

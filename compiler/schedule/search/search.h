@@ -14,10 +14,11 @@ struct FoundSchedule {
   bool is_best = false;  // proved: it reaches the bound, or all others were looked at
 };
 
-// From list scheduling, tuned, and from `starts` (schedules of the problem's shape and placement, such as the named ones;
-// those that do not fit its memory are passed over), improved by local search; exact where the problem is small. Never worse
-// than the best of `starts`. A function of its arguments; takes less than a second for 8 ranks and 32 microbatches.
-// ResourceExhausted if no order that fits was found, InvalidArgument for a problem that contradicts itself.
+// From list scheduling, tuned, and from `starts` (schedules of the problem's shape and placement, such as the named
+// ones; those that do not fit its memory are passed over), improved by local search; exact where the problem is
+// small. Never worse than the best of `starts`. A function of its arguments; takes less than a second for 8 ranks
+// and 32 microbatches. ResourceExhausted if no order that fits was found, InvalidArgument for a problem that
+// contradicts itself.
 absl::StatusOr<FoundSchedule> FindBestSchedule(const ScheduleProblem& problem,
                                                absl::Span<const Schedule> starts);
 

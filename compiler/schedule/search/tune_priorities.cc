@@ -55,8 +55,8 @@ class Tuner {
     return {std::move(priorities), makespan, scheduler_.sum_of_ends()};
   }
 
-  // How the bytes of a rank are shared between its stages, whether forwards or backwards go first, and how long they are
-  // waited for rather than begin a W.
+  // How the bytes of a rank are shared between its stages, whether forwards or backwards go first, and how long
+  // they are waited for rather than begin a W.
   std::vector<Scored> TryGrid() {
     const int S = static_cast<int>(tasks_.stages.size());
     std::vector<double> round_trip(S);  // without messages; what a stage keeps grows with it

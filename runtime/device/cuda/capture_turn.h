@@ -1,5 +1,5 @@
-// Several host threads enqueue into one capture, but a graph must not be reached by two at once (CUDA runtime API, "Graph object
-// thread safety"): they take turns. Who has to wait for another thread lets others have theirs.
+// Several host threads enqueue into one capture, but a graph must not be reached by two at once (CUDA runtime API,
+// "Graph object thread safety"): they take turns. Who has to wait for another thread lets others have theirs.
 #pragma once
 
 #include <mutex>

@@ -28,7 +28,8 @@ class CudaContext {
   virtual absl::StatusOr<const void*> Keep(const void* data, int64_t bytes) = 0;
   // What a kernel that changes what training keeps looks at first. The same for all of a rank.
   virtual absl::StatusOr<const UpdateGate*> gate() = 0;
-  // For a kernel that looks at contents: "node 'n' (Op): label 7 at flat position 3 is not " + `wanted`, with `what` = "label".
+  // For a kernel that looks at contents: "node 'n' (Op): label 7 at flat position 3 is not " + `wanted`, with
+  // `what` = "label".
   virtual FaultSite AddFaultSite(const KernelSpec& spec, absl::string_view what,
                                  absl::string_view wanted) = 0;
 };

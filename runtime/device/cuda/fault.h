@@ -1,5 +1,5 @@
-// Contents that no shape could rule out (a label out of range): a kernel cannot return an error, so it leaves a note where the
-// host reads it.
+// Contents that no shape could rule out (a label out of range): a kernel cannot return an error, so it leaves a
+// note where the host reads it.
 #pragma once
 
 #include <cstdint>

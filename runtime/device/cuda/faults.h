@@ -25,8 +25,8 @@ class Faults {
 
   // CudaContext::AddFaultSite.
   FaultSite Add(const KernelSpec& spec, absl::string_view what, absl::string_view wanted);
-  // What is asked while a thread waits for the GPU: an error ends the wait. Null: nothing. For transports, whose peers may be
-  // gone; to be set while nobody waits.
+  // What is asked while a thread waits for the GPU: an error ends the wait. Null: nothing. For transports, whose
+  // peers may be gone; to be set while nobody waits.
   void Watch(std::function<absl::Status()> watch) { watch_ = std::move(watch); }
   absl::Status Look() const { return watch_ ? watch_() : absl::OkStatus(); }
   // InvalidArgument once a kernel has left a note; to be asked when the streams it may have run on are done.

@@ -1,5 +1,5 @@
-// How every kernel is launched. The arguments take the kernel's own parameter types, and the grid and stream are said in words
-// rather than in <<< >>>, so that a file of kernels is C++ to any compiler.
+// How every kernel is launched. The arguments take the kernel's own parameter types, and the grid and stream are
+// said in words rather than in <<< >>>, so that a file of kernels is C++ to any compiler.
 #pragma once
 
 #include <cuda_runtime.h>

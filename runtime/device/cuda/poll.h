@@ -14,8 +14,8 @@
 
 namespace pipec {
 
-// Calls query() until it is no longer cudaErrorNotReady; DeadlineExceeded after the deadline, or what the watch of `faults`
-// says. Spins at first: most waits are shorter than a sleep.
+// Calls query() until it is no longer cudaErrorNotReady; DeadlineExceeded after the deadline, or what the watch of
+// `faults` says. Spins at first: most waits are shorter than a sleep.
 template <typename Query>
 absl::Status PollCuda(const Query& query, absl::string_view what, const cuda::Faults& faults, absl::Time deadline) {
   for (int64_t tries = 0;; ++tries) {

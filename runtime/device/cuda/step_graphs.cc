@@ -132,8 +132,8 @@ absl::Status StepGraphs::Decide() {
   return absl::OkStatus();
 }
 
-// Captures are relaxed: meanwhile other threads, and those that wait for their turn, may make calls that have nothing to do
-// with it, and whoever comes last ends it.
+// Captures are relaxed: meanwhile other threads, and those that wait for their turn, may make calls that have
+// nothing to do with it, and whoever comes last ends it.
 absl::Status StepGraphs::Begin() {
   if (stream_ == nullptr) {
     gpu_ = come_.back()->gpu_;

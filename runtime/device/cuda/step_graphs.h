@@ -1,10 +1,11 @@
 // Steps as CUDA graphs: what ranks enqueue the second time is captured, from then on it is launched.
 //
-// All ranks whose messages are events are in one capture, on one GPU or on several: each rank's stream joins by an event, its
-// thread enqueues in turn with the others (capture_turn.h), and the streams of its messages join by the events that they wait
-// for. A graph of each GPU's own, with event nodes between them (cudaEventRecordExternal, cudaEventWaitExternal), would not
-// do: a wait node waits for what was recorded when it runs, which may still be the record of the step before. Ranks with
-// messages of another kind (NCCL's kernels wait for each other themselves) have a StepGraphs each.
+// All ranks whose messages are events are in one capture, on one GPU or on several: each rank's stream joins by an
+// event, its thread enqueues in turn with the others (capture_turn.h), and the streams of its messages join by the
+// events that they wait for. A graph of each GPU's own, with event nodes between them (cudaEventRecordExternal,
+// cudaEventWaitExternal), would not do: a wait node waits for what was recorded when it runs, which may still be
+// the record of the step before. Ranks with messages of another kind (NCCL's kernels wait for each other
+// themselves) have a StepGraphs each.
 #pragma once
 
 #include <driver_types.h>
@@ -50,7 +51,8 @@ class StepGraphs {
   void Abort(const absl::Status& status);
 
  private:
-  // Returns when all ranks have come, or the first failure of any; the last to come runs `last` before the others go on.
+  // Returns when all ranks have come, or the first failure of any; the last to come runs `last` before the others
+  // go on.
   absl::Status Meet(Member& member, absl::Time deadline, absl::FunctionRef<absl::Status()> last);
   // The same for ranks that may have failed, and those do not wait: what has begun is ended by the last in any case.
   absl::Status Leave(Member& member, const absl::Status& status, absl::Time deadline,

@@ -1,10 +1,10 @@
 // Attention goes block by block: some rows of one head, or all rows of some heads, so many that their weights fit in a
-// cache. Of a causal head the later columns of a block are left out. Which blocks there are depends on the shapes alone, so
-// sums over rows (dK, dV) have one order.
+// cache. Of a causal head the later columns of a block are left out. Which blocks there are depends on the shapes
+// alone, so sums over rows (dK, dV) have one order.
 //
-// After Dao et al., "FlashAttention" (NeurIPS 2022): weights live for a block only, the way back computes them again from
-// the logarithm of each row's sum. Here a block has whole rows, so that no sum is corrected later, and its products are the
-// device's own.
+// After Dao et al., "FlashAttention" (NeurIPS 2022): weights live for a block only, the way back computes them
+// again from the logarithm of each row's sum. Here a block has whole rows, so that no sum is corrected later, and
+// its products are the device's own.
 #pragma once
 
 #include <algorithm>
@@ -77,8 +77,8 @@ class BlockProducts {
   int64_t workspace_bytes_ = 0;
 };
 
-// The five products. `scores`: the type of what the softmax reads, which may be wider than the operands'. `sums`: of dK and
-// dV, where blocks add to them.
+// The five products. `scores`: the type of what the softmax reads, which may be wider than the operands'. `sums`:
+// of dK and dV, where blocks add to them.
 MatrixProduct ScoresProduct(const Attention& a, const AttentionBlock& block, DType scores);          // Q K^T
 MatrixProduct ResultProduct(const Attention& a, const AttentionBlock& block);                        // P V
 MatrixProduct WeightGradientProduct(const Attention& a, const AttentionBlock& block, DType scores);  // dO V^T

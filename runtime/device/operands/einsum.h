@@ -1,6 +1,7 @@
-// How Einsum is computed: the operands are multiplied from the first to the last, each time as a batch of matrix products:
-// batch, the labels of both that are still needed; rows and columns, those of one; summed over, those of both that are not
-// needed any more. What only one operand has and nobody needs is summed first, as a product with ones.
+// How Einsum is computed: the operands are multiplied from the first to the last, each time as a batch of matrix
+// products: batch, the labels of both that are still needed; rows and columns, those of one; summed over, those of
+// both that are not needed any more. What only one operand has and nobody needs is summed first, as a product with
+// ones.
 #pragma once
 
 #include <cstdint>

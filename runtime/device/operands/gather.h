@@ -18,8 +18,8 @@ struct GatherSizes {
 absl::StatusOr<GatherSizes> GatherSizesOf(const KernelSpec& spec);
 absl::StatusOr<GatherSizes> GatherGradSizesOf(const KernelSpec& spec);
 
-// GatherElements, ScatterElements: how places of `indices` meet places of `data`. A line is a place of indices without the
-// coordinate of the axis.
+// GatherElements, ScatterElements: how places of `indices` meet places of `data`. A line is a place of indices
+// without the coordinate of the axis.
 struct ElementPlaces {
   int rank = 0;
   Shape dims;  // of indices

@@ -1,4 +1,5 @@
-// Ops that copy a view of one tensor into a view of another: Transpose, Expand, Tile, Slice, Concat, ... read as strides.
+// Ops that copy a view of one tensor into a view of another: Transpose, Expand, Tile, Slice, Concat, ... read as
+// strides.
 #pragma once
 
 #include <vector>
@@ -39,8 +40,8 @@ class SliceOperands {
   // Whether all of inputs 1 to 4 were known at load; then Place takes `constants`.
   bool known() const { return known_; }
   const void* const* constants() const { return constants_; }
-  // The move, from the contents of all inputs; input 0 is not looked at. InvalidArgument if it is not the result's shape.
-  // Allocates nothing if all is well.
+  // The move, from the contents of all inputs; input 0 is not looked at. InvalidArgument if it is not the result's
+  // shape. Allocates nothing if all is well.
   absl::StatusOr<StridedMove> Place(const void* const* inputs) const;
 
  private:

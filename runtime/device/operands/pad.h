@@ -34,8 +34,8 @@ class PadOperands {
   // Whether the padding was known at load: then it is this.
   bool known() const { return known_; }
   const Padding& padding() const { return padding_; }
-  // From the contents of inputs 1 and 3 (null if there is none). InvalidArgument if it is not the result's shape. Allocates
-  // nothing if all is well.
+  // From the contents of inputs 1 and 3 (null if there is none). InvalidArgument if it is not the result's shape.
+  // Allocates nothing if all is well.
   absl::StatusOr<Padding> Place(const void* pads_contents, const void* axes_contents) const;
   bool has_axes() const { return axes_.dtype != DType::kUndefined; }
 

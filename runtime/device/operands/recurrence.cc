@@ -45,8 +45,9 @@ const Row *Find(absl::string_view name) {
   return nullptr;
 }
 
-// From the attributes activations, activation_alpha and activation_beta: `directions` times as many as `otherwise` names, or those
-// where the attribute is absent. The values of alpha and beta go to the activations that have such a value, in their order.
+// From the attributes activations, activation_alpha and activation_beta: `directions` times as many as `otherwise`
+// names, or those where the attribute is absent. The values of alpha and beta go to the activations that have such
+// a value, in their order.
 absl::StatusOr<std::vector<Activation>> ReadActivations(const KernelSpec &spec, int directions,
                                                         const std::vector<ActivationKind> &otherwise) {
   std::vector<Activation> activations;
@@ -75,7 +76,8 @@ absl::StatusOr<std::vector<Activation>> ReadActivations(const KernelSpec &spec, 
   return activations;
 }
 
-// `states` states from operand 5 and result 1 on. `otherwise`: the activations of one direction where the node names none.
+// `states` states from operand 5 and result 1 on. `otherwise`: the activations of one direction where the node
+// names none.
 absl::StatusOr<Recurrence> ReadRecurrence(const KernelSpec &spec, int64_t gates, int states,
                                           const std::vector<ActivationKind> &otherwise) {
   const TensorType &x = spec.inputs[0].type, &w = spec.inputs[1].type, &weights = spec.inputs[2].type;

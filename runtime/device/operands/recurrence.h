@@ -1,7 +1,8 @@
-// RNN, GRU and LSTM and their gradients read from an instruction: (X, W, R, B?, sequence_lens?, initial_h?, ...) -> (Y?, Y_h?,
-// ...), gate by gate as ONNX orders them. T steps, samples of the batch, directions, H hidden:
+// RNN, GRU and LSTM and their gradients read from an instruction: (X, W, R, B?, sequence_lens?, initial_h?, ...) ->
+// (Y?, Y_h?, ...), gate by gate as ONNX orders them. T steps, samples of the batch, directions, H hidden:
 //   X (T, batch, input), W (directions, gates * H, input), R (directions, gates * H, H), B (directions, 2 * gates * H),
-//   Y (T, directions, batch, H), Y_h (directions, batch, H); with layout 1 the batch comes first in X, Y and the states.
+//   Y (T, directions, batch, H), Y_h (directions, batch, H); with layout 1 the batch comes first in X, Y and the
+//   states.
 #pragma once
 
 #include <cstdint>
@@ -61,11 +62,11 @@ absl::StatusOr<Recurrence> ReadRnn(const KernelSpec& spec);
 absl::StatusOr<Recurrence> ReadGru(const KernelSpec& spec);
 absl::StatusOr<Recurrence> ReadLstm(const KernelSpec& spec);
 
-// Of RNNGrad, GRUGrad and LSTMGrad: (X, W, R, B?, sequence_lens?, initial_h?, initial_c?, dY?, dY_h?, dY_c?) -> (dX, dGates, H,
-// dInitial_h, more?). dGates and H have a row for each row of X, (directions, T * batch, gates * H) and (directions, T * batch,
-// H): the gradient of what enters the gates' activations, and the state before the step; the weights' gradients are products of
-// them. `more` is dInitial_c (LSTM) or has such rows too (GRU). Unimplemented if an activation's slope cannot be told from its
-// result, or gates are clipped.
+// Of RNNGrad, GRUGrad and LSTMGrad: (X, W, R, B?, sequence_lens?, initial_h?, initial_c?, dY?, dY_h?, dY_c?) ->
+// (dX, dGates, H, dInitial_h, more?). dGates and H have a row for each row of X, (directions, T * batch, gates * H)
+// and (directions, T * batch, H): the gradient of what enters the gates' activations, and the state before the
+// step; the weights' gradients are products of them. `more` is dInitial_c (LSTM) or has such rows too (GRU).
+// Unimplemented if an activation's slope cannot be told from its result, or gates are clipped.
 absl::StatusOr<Recurrence> ReadRnnGrad(const KernelSpec& spec);
 absl::StatusOr<Recurrence> ReadGruGrad(const KernelSpec& spec);
 absl::StatusOr<Recurrence> ReadLstmGrad(const KernelSpec& spec);

@@ -26,8 +26,8 @@ class ResizeOperands {
   bool known() const { return known_; }
   const std::vector<ResizeTaps>& taps() const { return taps_; }  // of every axis
 
-  // Places the taps from the contents of roi, scales and sizes; of the last two the one that is there. InvalidArgument for
-  // what does not give the result's shape. Allocates nothing if all is well.
+  // Places the taps from the contents of roi, scales and sizes; of the last two the one that is there.
+  // InvalidArgument for what does not give the result's shape. Allocates nothing if all is well.
   absl::Status Place(const void* region, const void* scales, const void* sizes);
 
  private:

@@ -13,8 +13,8 @@ namespace pipec {
 struct ChannelEnd {
   std::vector<Piece> pieces;  // keeps its capacity from message to message
   Event* done = nullptr;      // null: not posted
-  // Where the host cannot copy: the end's stream for messages to or from this peer, and the point of the rank's own work
-  // at which the message may leave or the memory is free.
+  // Where the host cannot copy: the end's stream for messages to or from this peer, and the point of the rank's own
+  // work at which the message may leave or the memory is free.
   Stream* stream = nullptr;
   Event* ready = nullptr;
 };
@@ -30,8 +30,8 @@ absl::Status CheckSizes(const Channel& channel, const MessageTag& tag);
 
 // Copies; the host can address both ends.
 void CopyByHost(const Channel& channel);
-// Enqueues the copy and what orders it; `device` is the caller's. Then `arrived` is marked, and the sender's stream waits for
-// it: what is left is to mark each end's `done` on its stream.
+// Enqueues the copy and what orders it; `device` is the caller's. Then `arrived` is marked, and the sender's stream
+// waits for it: what is left is to mark each end's `done` on its stream.
 absl::Status EnqueueCopy(const Channel& channel, Device& device, absl::Time deadline);
 
 }  // namespace pipec

@@ -166,8 +166,8 @@ class LocalTransport : public Transport {
     return events_.emplace_back(std::move(event)).get();
   }
 
-  // In rendezvous mode a send stays here until its receive came (which then took both ends); where the copy is enqueued, the
-  // rank's own work goes on behind it.
+  // In rendezvous mode a send stays here until its receive came (which then took both ends); where the copy is
+  // enqueued, the rank's own work goes on behind it.
   absl::Status WaitForReceive(Stream& stream, Channel* channel, End mine,
                               std::unique_lock<std::mutex>& lock) {
     if (!state_.options.rendezvous || mine != &Channel::send) return absl::OkStatus();

@@ -1,7 +1,8 @@
-// Messages between ranks that are threads of one process. Send and Receive leave descriptors; whoever comes second moves
-// the bytes, from arena to arena. Where the host can address the memory of the devices (cpu, null, replay) that is a copy
-// then and there. Elsewhere (cuda) it is enqueued: the copy, on a stream of the receiver that serves messages from this
-// sender, starts when both ends' streams have come to their calls; nothing waits on the host for the device.
+// Messages between ranks that are threads of one process. Send and Receive leave descriptors; whoever comes second
+// moves the bytes, from arena to arena. Where the host can address the memory of the devices (cpu, null, replay)
+// that is a copy then and there. Elsewhere (cuda) it is enqueued: the copy, on a stream of the receiver that serves
+// messages from this sender, starts when both ends' streams have come to their calls; nothing waits on the host for
+// the device.
 #pragma once
 
 #include <functional>
@@ -22,8 +23,8 @@ struct LocalOptions {
   // How long a message is on its way, on a channel that carries one at a time from one rank to another; null: as long
   // as copying takes. For device replay.
   std::function<absl::Duration(const MessageTag&)> wire_time;
-  // Enqueues a message where the host cannot copy, on the streams of both ends, each behind its `ready` (channel.h); null: as
-  // one copy.
+  // Enqueues a message where the host cannot copy, on the streams of both ends, each behind its `ready`
+  // (channel.h); null: as one copy.
   std::function<absl::Status(const Channel&, int from_rank, int to_rank)> move;
 };
 

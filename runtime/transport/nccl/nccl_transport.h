@@ -1,10 +1,11 @@
-// Messages between GPUs by NCCL: of one process, a thread each, or of many processes, to which nothing need be given but the
-// identifier.
+// Messages between GPUs by NCCL: of one process, a thread each, or of many processes, to which nothing need be
+// given but the identifier.
 //
-// NCCL matches messages by their order on a communicator, not by a tag. Each direction between two ranks has a communicator
-// and a stream of its own (rank_communicators.h). Two ranks of one process meet on the host, by tag (LocalHub); whoever comes
-// second issues both ends as one group. A rank of another process cannot be met: there each end issues when it is called, and
-// the plan has the messages of a direction in one order at both ends (VerifyPlan).
+// NCCL matches messages by their order on a communicator, not by a tag. Each direction between two ranks has a
+// communicator and a stream of its own (rank_communicators.h). Two ranks of one process meet on the host, by tag
+// (LocalHub); whoever comes second issues both ends as one group. A rank of another process cannot be met: there
+// each end issues when it is called, and the plan has the messages of a direction in one order at both ends
+// (VerifyPlan).
 #pragma once
 
 #include <memory>
@@ -25,7 +26,8 @@ struct NcclOptions {
   bool one_stream = false;
 };
 
-// Where the ranks of this process meet. Must outlive its transports; the memory of all ranks must outlive the last call of any.
+// Where the ranks of this process meet. Must outlive its transports; the memory of all ranks must outlive the last
+// call of any.
 class NcclHub {
  public:
   // `ranks`: of all processes.

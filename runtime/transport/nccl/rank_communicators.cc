@@ -26,7 +26,8 @@ absl::Status Await(ncclComm_t comm, absl::string_view call, const RankCommunicat
   }
 }
 
-// With whom `rank` is paired in a round: over rounds 0 ... n - 2 (n: ranks, made even) every two ranks are once. -1: with nobody.
+// With whom `rank` is paired in a round: over rounds 0 ... n - 2 (n: ranks, made even) every two ranks are once.
+// -1: with nobody.
 int Partner(int rank, int ranks, int round) {
   const int odd = ranks - 1 + ranks % 2;  // the last rank of an even number stands still
   const int partner = rank == odd ? -1 : ((round - rank) % odd + odd) % odd;

@@ -1,5 +1,6 @@
-// The NCCL communicators of one rank: one that all ranks start with, and one of two ranks for each direction in which messages
-// go, so that no message waits for one that goes another way. They do not block: every call is followed by asking, with a limit.
+// The NCCL communicators of one rank: one that all ranks start with, and one of two ranks for each direction in
+// which messages go, so that no message waits for one that goes another way. They do not block: every call is
+// followed by asking, with a limit.
 #pragma once
 
 #include <nccl.h>
@@ -31,8 +32,8 @@ class RankCommunicators {
  public:
   using Stop = std::function<absl::Status()>;  // an error: another rank has failed
 
-  // By the rank's thread, while all other ranks do the same; `device` is of its GPU, which is current and no other rank's. After it every
-  // direction has carried a message. DeadlineExceeded if a rank does not come.
+  // By the rank's thread, while all other ranks do the same; `device` is of its GPU, which is current and no other
+  // rank's. After it every direction has carried a message. DeadlineExceeded if a rank does not come.
   static absl::StatusOr<std::unique_ptr<RankCommunicators>> Start(const ncclUniqueId& identifier, int ranks,
                                                                   int rank, Device& device,
                                                                   absl::Span<const Route> routes,

@@ -119,7 +119,8 @@ TEST(Safetensors, EveryRuleOfTheFormatIsChecked) {
       {FileWith(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[1e30,8]}})", "12345678"), "not a pair"},
       {FileWith(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", "123456789012"), "starts at 4"},
       {FileWith(
-           R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})",
+           R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
+           R"("b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})",
            "123456"),
        "starts at 2"},
       {FileWith(R"({"__metadata__":{"a":1}})", ""), "strings"},

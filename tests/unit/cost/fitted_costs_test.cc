@@ -95,7 +95,8 @@ TEST(FittedCosts, WithLittleOfAClassTheLawOfAllIsScaled) {
 }
 
 TEST(FittedCosts, TheLawOfAllDecidesWhatAClassLeavesOpen) {
-  // Of one length summed over, flops and bytes of the products with 32 rows grow together: their own times say nothing of others.
+  // Of one length summed over, flops and bytes of the products with 32 rows grow together: their own times say
+  // nothing of others.
   std::vector<MeasuredNode> nodes;
   for (const int64_t columns : {64, 256, 1024}) nodes.push_back(Taking(Product(32, 128, columns), kMachine));
   for (const int64_t rows : {8, 64, 512}) {

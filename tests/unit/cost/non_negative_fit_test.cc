@@ -12,8 +12,8 @@ namespace {
 
 constexpr double kGrain = 1e-3;
 
-// The optimum of a convex problem is where no coefficient can move: the sum's derivative is 0 where a coefficient is above 0,
-// and not below 0 where it is 0 (Karush, Kuhn, Tucker).
+// The optimum of a convex problem is where no coefficient can move: the sum's derivative is 0 where a coefficient
+// is above 0, and not below 0 where it is 0 (Karush, Kuhn, Tucker).
 void ExpectOptimal(const FitTerms& fit, const std::vector<Observation>& observations) {
   for (int i = 0; i < kFitTerms; ++i) {
     double derivative = 0, scale = 0;

@@ -84,7 +84,10 @@ TEST(ConvolutionGradients, AreTheSameEveryTime) {
 
 TEST(PoolGradients, IndicesOutsideOfThePlaneAreRefused) {
   KernelCall call("MaxPoolGrad", kHelpers);
-  call.Attr("shape", Ints{1, 2, 3}).Attr("kernel_shape", Ints{3}).In(Make(kF32, {1, 2, 1}, {1, 1})).In(Make(DType::kInt64, {1, 2, 1}, {0, 2}));
+  call.Attr("shape", Ints{1, 2, 3})
+      .Attr("kernel_shape", Ints{3})
+      .In(Make(kF32, {1, 2, 1}, {1, 1}))
+      .In(Make(DType::kInt64, {1, 2, 1}, {0, 2}));
   EXPECT_THAT(call.Out(kF32, {1, 2, 3}).Error(), testing::HasSubstr("index 2 is outside [3,6)"));
 }
 
@@ -200,7 +203,8 @@ TEST(RecurrentGradients, Float32IsFloat64RoundedForEveryNumberOfThreads) {
 }
 
 TEST(RecurrentGradients, WhatHasNoGradientHereIsRefused) {
-  EXPECT_THAT(Recurrent("LSTMGrad", 4, kF32).Attr("clip", 1.0f).Error(), testing::HasSubstr("attribute clip has no gradient"));
+  EXPECT_THAT(Recurrent("LSTMGrad", 4, kF32).Attr("clip", 1.0f).Error(),
+              testing::HasSubstr("attribute clip has no gradient"));
   const std::vector<std::string> names(2, "LeakyRelu");
   EXPECT_THAT(Recurrent("RNNGrad", 1, kF32)
                   .Attr("activations", names)

@@ -1,5 +1,5 @@
-// The compiler's bound of an arena against a count that knows nothing but the plan: lifetimes that are too short or too long
-// make them differ.
+// The compiler's bound of an arena against a count that knows nothing but the plan: lifetimes that are too short or
+// too long make them differ.
 #include "tests/support/live_sum.h"
 
 #include <gtest/gtest.h>

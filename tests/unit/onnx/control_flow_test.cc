@@ -101,7 +101,8 @@ TEST(If, AnUnknownConditionIsRefusedByName) {
 }
 
 constexpr char kSums[] = R"(
-    [loop] last, all = Loop(trips, go, start) <body = step (int64 i, bool c, float[2] s) => (bool d, float[2] t, float[2] row) {
+    [loop] last, all = Loop(trips, go, start) <body = step (int64 i, bool c, float[2] s) =>
+    (bool d, float[2] t, float[2] row) {
       d = Identity(c)
       f = Cast<to = 1>(i)
       t = Add(s, f)

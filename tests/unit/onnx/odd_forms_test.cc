@@ -348,7 +348,8 @@ TEST(OddForms, EqualWeightsStayTwoParametersAndOneUsedTwiceStaysOne) {
   module = ImportFolding(
       R"(g (float[2,2] x) => (float[2,3] y) <float[2,3] v = {1,2,3,4,5,6}, float[3,2] w = {1,4,2,5,3,6},
       float[3,2] u = {1,4,3,5,2,6}, float[2,2] a = {1,1,1,1}, float[2,2] b = {1,1,1,1}> {
-      p = MatMul(x, v) q = MatMul(p, w) r = MatMul(q, a) s = MatMul(r, b) t = MatMul(s, v) k = MatMul(t, u) y = MatMul(k, v) })");
+      p = MatMul(x, v) q = MatMul(p, w) r = MatMul(q, a) s = MatMul(r, b) t = MatMul(s, v) k = MatMul(t, u)
+      y = MatMul(k, v) })");
   EXPECT_THAT(module->notes, ElementsAre(HasSubstr("'v' and 'w' hold the same numbers, one transposed")));
 }
 

@@ -76,8 +76,8 @@ double Time(const PartitionProblem& p, const CutValue& value) {
   return p.microbatches == 0 ? value.bottleneck : value.sum + (p.microbatches - 1) * value.bottleneck;
 }
 
-// Over all assignments of items to stages; those of which compute and messages so far, or memory alone, are too much are left
-// out early.
+// Over all assignments of items to stages; those of which compute and messages so far, or memory alone, are too
+// much are left out early.
 double BruteForceTime(const PartitionProblem& p) {
   const int n = p.items.size();
   std::vector<std::vector<int>> before(n);

@@ -132,7 +132,8 @@ TEST(FuseAttention, FindsTheKeysBehindTheirTranspose) {
   // Another order of axes in front of it: one transpose for two.
   const Fused fused = Fuse("o", R"(
       s1 = Constant<value_ints = [2, 3, 2, 2]>() k4 = Reshape(k, s1) q4 = Reshape(q, s1) v4 = Reshape(v, s1)
-      a = Transpose<perm = [0, 2, 1, 3]>(q4) c = Transpose<perm = [0, 2, 3, 1]>(k4) e = Transpose<perm = [0, 2, 1, 3]>(v4)
+      a = Transpose<perm = [0, 2, 1, 3]>(q4) c = Transpose<perm = [0, 2, 3, 1]>(k4)
+      e = Transpose<perm = [0, 2, 1, 3]>(v4)
       p = MatMul(a, c) w = Softmax(p) o = MatMul(w, e))");
   ASSERT_NE(fused.node, nullptr);
   EXPECT_EQ(fused.node->input(1)->producer()->attributes.Ints("perm"), (std::vector<int64_t>{0, 2, 1, 3}));

@@ -1,4 +1,5 @@
-// The choice of ranks and microbatches on plans whose times are made up: whatever is passed over, the two best are those of all.
+// The choice of ranks and microbatches on plans whose times are made up: whatever is passed over, the two best are
+// those of all.
 #include "passes/auto_plan.h"
 
 #include <gmock/gmock.h>

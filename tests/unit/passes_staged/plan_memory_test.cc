@@ -146,7 +146,8 @@ TEST(PlanMemory, BIsIAndThenWInAStageThatRunsBoth) {
   EXPECT_TRUE(used_up.contains("h0.grad"));
 }
 
-// No more than is live at once: what a stage has emptied another one fills, be it with what it keeps or what it works with.
+// No more than is live at once: what a stage has emptied another one fills, be it with what it keeps or what it
+// works with.
 TEST(PlanMemory, StagesOfARankShareTheirMemory) {
   for (const char* schedule : {"interleaved", "zb-v", "v-half", "dualpipe-v"}) {
     PassContext context = Context(1, 8, schedule);

@@ -1,4 +1,5 @@
-// Updates ahead of the norms: which schedules have them, what they need of memory, and what the verifiers say if they have not.
+// Updates ahead of the norms: which schedules have them, what they need of memory, and what the verifiers say if
+// they have not.
 #include <gmock/gmock.h>
 
 #include "compiler/ir/validate_at.h"

@@ -122,7 +122,8 @@ TEST(UnequalDevices, TwoRanksEqualBruteForce) {
   }
 }
 
-// Seconds of the slowest rank under the best cut of Uneven() behind nodes of the net: all of them tried, by prefix sums.
+// Seconds of the slowest rank under the best cut of Uneven() behind nodes of the net: all of them tried, by prefix
+// sums.
 double BestOfAllCuts(const PassContext& context) {
   auto module = Uneven();
   EXPECT_EQ(Compile(*module, context, Level::kTraining), absl::OkStatus());
@@ -305,7 +306,8 @@ TEST(UnequalLinks, TheCutMakesRoomForSlowLinks) {
       own.options.cut = {absl::StrCat("y", layers - 1), "y19", absl::StrCat("y", 39 - layers)};
       auto other = Chain(40);
       ASSERT_EQ(Compile(*other, own, Level::kScheduled), absl::OkStatus());
-      EXPECT_LE(module->simulation.step_seconds, other->simulation.step_seconds * (1 + 1e-3)) << seconds << " " << layers;
+      EXPECT_LE(module->simulation.step_seconds, other->simulation.step_seconds * (1 + 1e-3))
+          << seconds << " " << layers;
     }
   }
 }

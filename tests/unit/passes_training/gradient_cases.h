@@ -1,4 +1,5 @@
-// Small models whose gradients gradient_rules_test.cc compares with differences, one family of ops a file (gradient_cases_*_test.cc).
+// Small models whose gradients gradient_rules_test.cc compares with differences, one family of ops a file
+// (gradient_cases_*_test.cc).
 #pragma once
 
 #include <ostream>

@@ -14,18 +14,21 @@ const std::vector<GradientCase>* MakeCases() {
       {"MatMul", "", "batched", [](M& m) { return m.Ops("MatMul", {m.Parameter({2, 3, 4}), m.Parameter({2, 4, 2})}); }},
       {"MatMul", "", "broadcast",
        [](M& m) { return m.Ops("MatMul", {m.Parameter({2, 1, 3, 4}), m.Parameter({5, 4, 2})}); }},
-      {"MatMul", "", "left_matrix", [](M& m) { return m.Ops("MatMul", {m.Parameter({3, 4}), m.Parameter({2, 4, 2})}); }},
+      {"MatMul", "", "left_matrix",
+       [](M& m) { return m.Ops("MatMul", {m.Parameter({3, 4}), m.Parameter({2, 4, 2})}); }},
       {"MatMul", "", "vectors", [](M& m) { return m.Ops("MatMul", {m.Parameter({4}), m.Parameter({4})}); }},
       {"MatMul", "", "left_vector", [](M& m) { return m.Ops("MatMul", {m.Parameter({4}), m.Parameter({2, 4, 3})}); }},
       {"MatMul", "", "right_vector", [](M& m) { return m.Ops("MatMul", {m.Parameter({2, 3, 4}), m.Parameter({4})}); }},
       {"FusedMatMul", kPipecDomain, "b_transposed",
        [](M& m) {
-         return m.Ops("FusedMatMul", {m.Parameter({2, 3, 4}), m.Parameter({5, 4})}, {{"trans_b", int64_t{1}}, {"alpha", 0.5f}},
+         return m.Ops("FusedMatMul", {m.Parameter({2, 3, 4}), m.Parameter({5, 4})},
+                      {{"trans_b", int64_t{1}}, {"alpha", 0.5f}},
                       kPipecDomain);
        }},
       {"FusedMatMul", kPipecDomain, "a_transposed",
        [](M& m) {
-         return m.Ops("FusedMatMul", {m.Parameter({2, 4, 3}), m.Parameter({4, 5})}, {{"trans_a", int64_t{1}}}, kPipecDomain);
+         return m.Ops("FusedMatMul", {m.Parameter({2, 4, 3}), m.Parameter({4, 5})}, {{"trans_a", int64_t{1}}},
+                      kPipecDomain);
        }},
       {"FusedMatMul", kPipecDomain, "both_transposed",
        [](M& m) {
@@ -38,29 +41,36 @@ const std::vector<GradientCase>* MakeCases() {
        }},
       {"FusedMatMul", kPipecDomain, "b_transposed_bias",
        [](M& m) {
-         return m.Ops("FusedMatMul", {m.Parameter({2, 3, 4}), m.Parameter({5, 4}), m.Parameter({5})}, {{"trans_b", int64_t{1}}},
+         return m.Ops("FusedMatMul", {m.Parameter({2, 3, 4}), m.Parameter({5, 4}), m.Parameter({5})},
+                      {{"trans_b", int64_t{1}}},
                       kPipecDomain);
        }},
       {"FusedMatMul", kPipecDomain, "a_transposed_bias",
        [](M& m) {
-         return m.Ops("FusedMatMul", {m.Parameter({4, 3}), m.Parameter({4, 5}), m.Parameter({5})}, {{"trans_a", int64_t{1}}},
+         return m.Ops("FusedMatMul", {m.Parameter({4, 3}), m.Parameter({4, 5}), m.Parameter({5})},
+                      {{"trans_a", int64_t{1}}},
                       kPipecDomain);
        }},
       {"FusedMatMul", kPipecDomain, "scaled_bias",
        [](M& m) {
-         return m.Ops("FusedMatMul", {m.Parameter({3, 4}), m.Parameter({4, 5}), m.Parameter({5})}, {{"alpha", 0.5f}}, kPipecDomain);
+         return m.Ops("FusedMatMul", {m.Parameter({3, 4}), m.Parameter({4, 5}), m.Parameter({5})},
+                      {{"alpha", 0.5f}}, kPipecDomain);
        }},
       {"FusedMatMul", kPipecDomain, "batched_bias",
        [](M& m) {
-         return m.Ops("FusedMatMul", {m.Parameter({2, 3, 4}), m.Parameter({2, 4, 5}), m.Parameter({5})}, {}, kPipecDomain);
+         return m.Ops("FusedMatMul", {m.Parameter({2, 3, 4}), m.Parameter({2, 4, 5}), m.Parameter({5})}, {},
+                      kPipecDomain);
        }},
       {"FusedMatMul", kPipecDomain, "left_vector_bias",
-       [](M& m) { return m.Ops("FusedMatMul", {m.Parameter({4}), m.Parameter({4, 5}), m.Parameter({5})}, {}, kPipecDomain); }},
+       [](M& m) {
+         return m.Ops("FusedMatMul", {m.Parameter({4}), m.Parameter({4, 5}), m.Parameter({5})}, {}, kPipecDomain); }},
       {"Gemm", "", "bias_scaled",
        [](M& m) {
-         return m.Ops("Gemm", {m.Parameter({3, 4}), m.Parameter({2, 4}), m.Parameter({2})}, {{"transB", int64_t{1}}, {"beta", 0.25f}});
+         return m.Ops("Gemm", {m.Parameter({3, 4}), m.Parameter({2, 4}), m.Parameter({2})},
+                      {{"transB", int64_t{1}}, {"beta", 0.25f}});
        }},
-      {"Gemm", "", "plain", [](M& m) { return m.Ops("Gemm", {m.Parameter({3, 4}), m.Parameter({4, 2}), m.Parameter({2})}); }},
+      {"Gemm", "", "plain",
+       [](M& m) { return m.Ops("Gemm", {m.Parameter({3, 4}), m.Parameter({4, 2}), m.Parameter({2})}); }},
       {"Gemm", "", "no_c",
        [](M& m) { return m.Ops("Gemm", {m.Parameter({3, 4}), m.Parameter({2, 4})}, {{"transB", int64_t{1}}}); }},
       {"Gemm", "", "scaled",
@@ -79,14 +89,16 @@ const std::vector<GradientCase>* MakeCases() {
        }},
       {"Div", "", "broadcast", [](M& m) { return m.Ops("Div", {m.Parameter({2, 3}), m.Parameter({1, 3}, 1, 2)}); }},
       {"Neg", "", "", [](M& m) { return m.Ops("Neg", {m.Parameter({2, 3})}); }},
-      {"Sum", "", "broadcast", [](M& m) { return m.Ops("Sum", {m.Parameter({2, 3}), m.Parameter({3}), m.Parameter({2, 1})}); }},
+      {"Sum", "", "broadcast",
+       [](M& m) { return m.Ops("Sum", {m.Parameter({2, 3}), m.Parameter({3}), m.Parameter({2, 1})}); }},
       {"Pow", "", "both", [](M& m) { return m.Ops("Pow", {m.Parameter({2, 3}, 1, 2), m.Parameter({3}, -2, 2)}); }},
       {"Pow", "", "square", [](M& m) { return m.Ops("Pow", {m.Parameter({2, 3}), m.Constant({}, {2})}); }},
       {"Pow", "", "cube", [](M& m) { return m.Ops("Pow", {m.Parameter({2, 3}), m.Constant({1}, {3})}); }},
       {"Pow", "", "integers", [](M& m) { return m.Ops("Pow", {m.Parameter({2, 3}), m.Ints({3}, {2, 0, 3})}); }},
       {"Reciprocal", "", "", [](M& m) { return m.Ops("Reciprocal", {m.Parameter({2, 3}, 1, 2)}); }},
       {"Abs", "", "", [](M& m) { return m.Ops("Abs", {m.Parameter({2, 5})}); }},
-      {"Max", "", "broadcast", [](M& m) { return m.Ops("Max", {m.Parameter({2, 3}), m.Parameter({3}), m.Parameter({2, 1})}); }},
+      {"Max", "", "broadcast",
+       [](M& m) { return m.Ops("Max", {m.Parameter({2, 3}), m.Parameter({3}), m.Parameter({2, 1})}); }},
       {"Min", "", "broadcast", [](M& m) { return m.Ops("Min", {m.Parameter({2, 3}), m.Parameter({3})}); }},
 
       {"Sqrt", "", "", [](M& m) { return m.Ops("Sqrt", {m.Parameter({2, 3}, 0.5, 2)}); }},
@@ -102,12 +114,14 @@ const std::vector<GradientCase>* MakeCases() {
        [](M& m) { return m.Ops("Gelu", {m.Parameter({2, 3}, -2, 2)}, {{"approximate", std::string("tanh")}}); }},
       {"Dropout", kPipecDomain, "",
        [](M& m) {
-         return m.Ops("Dropout", {m.Parameter({4, 5})}, {{"ratio", 0.3f}, {"key", int64_t{7}}, {"batch_axis", int64_t{0}}},
+         return m.Ops("Dropout", {m.Parameter({4, 5})},
+                      {{"ratio", 0.3f}, {"key", int64_t{7}}, {"batch_axis", int64_t{0}}},
                       kPipecDomain);
        }},
 
       {"Softmax", "", "last", [](M& m) { return m.Ops("Softmax", {m.Parameter({2, 5}, -2, 2)}); }},
-      {"Softmax", "", "middle", [](M& m) { return m.Ops("Softmax", {m.Parameter({2, 4, 3}, -2, 2)}, {{"axis", int64_t{1}}}); }},
+      {"Softmax", "", "middle",
+       [](M& m) { return m.Ops("Softmax", {m.Parameter({2, 4, 3}, -2, 2)}, {{"axis", int64_t{1}}}); }},
       {"LogSoftmax", "", "last", [](M& m) { return m.Ops("LogSoftmax", {m.Parameter({2, 5}, -2, 2)}); }},
       {"LogSoftmax", "", "first",
        [](M& m) { return m.Ops("LogSoftmax", {m.Parameter({4, 3}, -2, 2)}, {{"axis", int64_t{0}}}); }},
@@ -126,7 +140,8 @@ const std::vector<GradientCase>* MakeCases() {
       {"ReduceSum", "", "axes", [](M& m) { return m.Ops("ReduceSum", {m.Parameter({2, 3, 4}), m.Ints({-1, 0})}); }},
       {"ReduceSum", "", "dropped_axis",
        [](M& m) { return m.Ops("ReduceSum", {m.Parameter({2, 3, 4}), m.Ints({1})}, {{"keepdims", int64_t{0}}}); }},
-      {"ReduceSum", "", "all", [](M& m) { return m.Ops("ReduceSum", {m.Parameter({2, 3})}, {{"keepdims", int64_t{0}}}); }},
+      {"ReduceSum", "", "all",
+       [](M& m) { return m.Ops("ReduceSum", {m.Parameter({2, 3})}, {{"keepdims", int64_t{0}}}); }},
       {"ReduceSum", "", "nothing",
        [](M& m) { return m.Ops("ReduceSum", {m.Parameter({2, 3})}, {{"noop_with_empty_axes", int64_t{1}}}); }},
       {"ReduceMean", "", "axes", [](M& m) { return m.Ops("ReduceMean", {m.Parameter({2, 3, 4}), m.Ints({1, 2})}); }},
@@ -144,7 +159,8 @@ const std::vector<GradientCase>* MakeCases() {
        [](M& m) { return m.Ops("Gather", {m.Parameter({2, 4}), m.Ints({}, {-2})}, {{"axis", int64_t{-1}}}); }},
       {"Slice", "", "steps",
        [](M& m) {
-         return m.Ops("Slice", {m.Parameter({6, 5}), m.Ints({1, -1}), m.Ints({100, -100}), m.Ints({0, -1}), m.Ints({2, -2})});
+         return m.Ops("Slice", {m.Parameter({6, 5}), m.Ints({1, -1}), m.Ints({100, -100}),
+                      m.Ints({0, -1}), m.Ints({2, -2})});
        }},
       {"Slice", "", "plain", [](M& m) { return m.Ops("Slice", {m.Parameter({4, 5}), m.Ints({-3}), m.Ints({-1})}); }},
       {"Slice", "", "nothing",
@@ -162,7 +178,8 @@ const std::vector<GradientCase>* MakeCases() {
        }},
       {"Concat", "", "middle",
        [](M& m) {
-         return m.Ops("Concat", {m.Parameter({2, 1, 3}), m.Random({2, 2, 3}), m.Parameter({2, 3, 3})}, {{"axis", int64_t{-2}}});
+         return m.Ops("Concat", {m.Parameter({2, 1, 3}), m.Random({2, 2, 3}), m.Parameter({2, 3, 3})},
+                      {{"axis", int64_t{-2}}});
        }},
       {"Concat", "", "same_twice",
        [](M& m) {
@@ -218,7 +235,8 @@ const std::vector<GradientCase>* MakeCases() {
        [](M& m) {
          return m.Ops("NegativeLogLikelihood",
                       {m.Parameter({3, 4}), m.Ints({3}, {1, 0, 3}), m.Constant({4}, {0.5, 1, 2, 3})},
-                      {{"axis", int64_t{1}}, {"reduction", std::string("sum")}, {"ignore_index", int64_t{0}}}, kPipecDomain);
+                      {{"axis", int64_t{1}}, {"reduction", std::string("sum")}, {"ignore_index", int64_t{0}}},
+                                   kPipecDomain);
        }},
       {"MeanSquaredError", kPipecDomain, "both",
        [](M& m) { return m.Ops("MeanSquaredError", {m.Parameter({3, 4}), m.Parameter({3, 4})}, {}, kPipecDomain); }},

@@ -31,36 +31,52 @@ std::vector<GradientCase> NormalizationCases() {
        }},
       {"BatchNormalization", "", "inference_form",
        [](M& m) {
-         return m.Ops("BatchNormalization", {m.Parameter({2, 3, 2, 2}), m.Parameter({3}), m.Parameter({3}), m.Random({3}),
-                                             m.Constant({3}, {0.5, 1, 2})},
+         return m.Ops("BatchNormalization",
+                      {m.Parameter({2, 3, 2, 2}), m.Parameter({3}), m.Parameter({3}), m.Random({3}),
+                       m.Constant({3}, {0.5, 1, 2})},
                       {{"epsilon", 0.1f}});
        }},
       {"BatchNormalization", "", "of_vectors",
        [](M& m) {
-         return m.Ops("BatchNormalization",
-                      {m.Parameter({4, 3}), m.Parameter({3}), m.Random({3}), m.Random({3}), m.Constant({3}, {0.5, 1, 2})});
+         return m.Ops("BatchNormalization", {m.Parameter({4, 3}), m.Parameter({3}), m.Random({3}),
+                                             m.Random({3}), m.Constant({3}, {0.5, 1, 2})});
        }},
       {"TrainingBatchNormalization", kPipecDomain, "images",
-       [](M& m) { return TrainingForm(m, m.Parameter({3, 2, 2, 3}), 2, 1e-5f); }},
+       [](M& m) {
+         return TrainingForm(m, m.Parameter({3, 2, 2, 3}), 2, 1e-5f);
+       }},
       {"TrainingBatchNormalization", kPipecDomain, "vectors",
-       [](M& m) { return TrainingForm(m, m.Parameter({5, 3}), 3, 0.1f); }},
+       [](M& m) {
+         return TrainingForm(m, m.Parameter({5, 3}), 3, 0.1f);
+       }},
       {"InstanceNormalization", "", "images",
        [](M& m) {
          return m.Ops("InstanceNormalization", {m.Parameter({2, 3, 3, 2}), m.Parameter({3}), m.Parameter({3})},
                       {{"epsilon", 0.01f}});
        }},
-      {"LpNormalization", "", "two", [](M& m) { return m.Ops("LpNormalization", {m.Parameter({2, 5})}); }},
+      {"LpNormalization", "", "two",
+       [](M& m) {
+         return m.Ops("LpNormalization", {m.Parameter({2, 5})});
+       }},
       {"LpNormalization", "", "one",
        [](M& m) {
          return m.Ops("LpNormalization", {m.Parameter({2, 3, 2})}, {{"p", int64_t{1}}, {"axis", int64_t{1}}});
        }},
-      {"GlobalLpPool", "", "two", [](M& m) { return m.Ops("GlobalLpPool", {m.Parameter({2, 3, 4})}); }},
+      {"GlobalLpPool", "", "two",
+       [](M& m) {
+         return m.Ops("GlobalLpPool", {m.Parameter({2, 3, 4})});
+       }},
       {"GlobalLpPool", "", "three",
-       [](M& m) { return m.Ops("GlobalLpPool", {m.Parameter({1, 2, 2, 3})}, {{"p", int64_t{3}}}); }},
+       [](M& m) {
+         return m.Ops("GlobalLpPool", {m.Parameter({1, 2, 2, 3})}, {{"p", int64_t{3}}});
+       }},
       {"LpPool", "", "one",
        [](M& m) {
          return m.Ops("LpPool", {m.Parameter({1, 2, 6, 5})},
-                      {{"p", int64_t{1}}, {"kernel_shape", Ints{3, 2}}, {"strides", Ints{2, 1}}, {"pads", Ints{1, 0, 1, 1}}});
+                      {{"p", int64_t{1}},
+                       {"kernel_shape", Ints{3, 2}},
+                       {"strides", Ints{2, 1}},
+                       {"pads", Ints{1, 0, 1, 1}}});
        }},
       {"LpPool", "", "three_ceil",
        [](M& m) {

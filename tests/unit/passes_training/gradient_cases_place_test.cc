@@ -8,19 +8,26 @@ std::vector<GradientCase> PlaceCases() {
   return {
       {"GatherElements", "", "duplicates",
        [](M& m) {
-         return m.Ops("GatherElements", {m.Parameter({3, 4}), m.Ints({2, 3}, {0, 2, 2, -1, 2, 1})}, {{"axis", int64_t{0}}});
+         return m.Ops("GatherElements", {m.Parameter({3, 4}), m.Ints({2, 3}, {0, 2, 2, -1, 2, 1})},
+                      {{"axis", int64_t{0}}});
        }},
       {"GatherElements", "", "last_axis",
        [](M& m) {
          return m.Ops("GatherElements", {m.Parameter({2, 3}), m.Ints({2, 4}, {0, 2, 2, -1, 1, 1, 1, 0})},
                       {{"axis", int64_t{-1}}});
        }},
-      {"GatherND", "", "slices", [](M& m) { return m.Ops("GatherND", {m.Parameter({3, 4}), m.Ints({3, 1}, {2, 0, 2})}); }},
+      {"GatherND", "", "slices",
+       [](M& m) {
+         return m.Ops("GatherND", {m.Parameter({3, 4}), m.Ints({3, 1}, {2, 0, 2})});
+       }},
       {"GatherND", "", "elements",
-       [](M& m) { return m.Ops("GatherND", {m.Parameter({3, 4}), m.Ints({3, 2}, {2, 1, 0, -1, 2, 1})}); }},
+       [](M& m) {
+         return m.Ops("GatherND", {m.Parameter({3, 4}), m.Ints({3, 2}, {2, 1, 0, -1, 2, 1})});
+       }},
       {"GatherND", "", "batched",
        [](M& m) {
-         return m.Ops("GatherND", {m.Parameter({2, 2, 3}), m.Ints({2, 2, 1}, {0, 1, 1, 1})}, {{"batch_dims", int64_t{1}}});
+         return m.Ops("GatherND", {m.Parameter({2, 2, 3}), m.Ints({2, 2, 1}, {0, 1, 1, 1})},
+                      {{"batch_dims", int64_t{1}}});
        }},
       {"GatherND", "", "twice_batched",
        [](M& m) {
@@ -43,7 +50,9 @@ std::vector<GradientCase> PlaceCases() {
                       {{"reduction", std::string("max")}});
        }},
       {"ScatterND", "", "replaced",
-       [](M& m) { return m.Ops("ScatterND", {m.Parameter({4, 2}), m.Ints({2, 1}, {3, 0}), m.Parameter({2, 2})}); }},
+       [](M& m) {
+         return m.Ops("ScatterND", {m.Parameter({4, 2}), m.Ints({2, 1}, {3, 0}), m.Parameter({2, 2})});
+       }},
       {"ScatterND", "", "added",
        [](M& m) {
          return m.Ops("ScatterND", {m.Parameter({4, 2}), m.Ints({3, 2}, {3, 1, 0, 0, 3, 1}), m.Parameter({3})},
@@ -65,10 +74,14 @@ std::vector<GradientCase> PlaceCases() {
              m.Ops("TopK", {m.Parameter({2, 5}), m.Ints({3})}, {{"largest", int64_t{0}}}, "", 2)[0]};
        }},
 
-      {"CumSum", "", "plain", [](M& m) { return m.Ops("CumSum", {m.Parameter({2, 4}), m.Ints({}, {-1})}); }},
+      {"CumSum", "", "plain",
+       [](M& m) {
+         return m.Ops("CumSum", {m.Parameter({2, 4}), m.Ints({}, {-1})});
+       }},
       {"CumSum", "", "exclusive_reverse",
        [](M& m) {
-         return m.Ops("CumSum", {m.Parameter({3, 2}), m.Ints({}, {0})}, {{"exclusive", int64_t{1}}, {"reverse", int64_t{1}}});
+         return m.Ops("CumSum", {m.Parameter({3, 2}), m.Ints({}, {0})},
+                      {{"exclusive", int64_t{1}}, {"reverse", int64_t{1}}});
        }},
       {"ReverseSequence", "", "",
        [](M& m) {
@@ -76,17 +89,26 @@ std::vector<GradientCase> PlaceCases() {
                       {{"time_axis", int64_t{0}}, {"batch_axis", int64_t{1}}});
        }},
       {"Pad", "", "constant",
-       [](M& m) { return m.Ops("Pad", {m.Parameter({2, 3}), m.Ints({1, 0, 0, 2}), m.Parameter({})}); }},
+       [](M& m) {
+         return m.Ops("Pad", {m.Parameter({2, 3}), m.Ints({1, 0, 0, 2}), m.Parameter({})});
+       }},
       {"Pad", "", "cropped",
-       [](M& m) { return m.Ops("Pad", {m.Parameter({3, 4}), m.Ints({-1, 2}), m.Parameter({}), m.Ints({-1})}); }},
+       [](M& m) {
+         return m.Ops("Pad", {m.Parameter({3, 4}), m.Ints({-1, 2}), m.Parameter({}), m.Ints({-1})});
+       }},
       {"Pad", "", "edge",
-       [](M& m) { return m.Ops("Pad", {m.Parameter({2, 3}), m.Ints({1, 3, 0, 2})}, {{"mode", std::string("edge")}}); }},
+       [](M& m) {
+         return m.Ops("Pad", {m.Parameter({2, 3}), m.Ints({1, 3, 0, 2})}, {{"mode", std::string("edge")}});
+       }},
       {"Pad", "", "reflect",
        [](M& m) {
-         return m.Ops("Pad", {m.Parameter({2, 4}), m.Ints({2, 3}), nullptr, m.Ints({1})}, {{"mode", std::string("reflect")}});
+         return m.Ops("Pad", {m.Parameter({2, 4}), m.Ints({2, 3}), nullptr, m.Ints({1})},
+                      {{"mode", std::string("reflect")}});
        }},
       {"Pad", "", "wrap",
-       [](M& m) { return m.Ops("Pad", {m.Parameter({2, 3}), m.Ints({1, 2, 1, 1})}, {{"mode", std::string("wrap")}}); }},
+       [](M& m) {
+         return m.Ops("Pad", {m.Parameter({2, 3}), m.Ints({1, 2, 1, 1})}, {{"mode", std::string("wrap")}});
+       }},
   };
 }
 

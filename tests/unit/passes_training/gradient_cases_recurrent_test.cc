@@ -48,8 +48,7 @@ using Strings = std::vector<std::string>;
 std::vector<GradientCase> RecurrentCases() {
   using M = SmallModel;
   return {
-      {"RNN", "", "both_directions",
-       [](M& m) { return Build(m, {.op = "RNN", .directions = 2}, {}); }},
+      {"RNN", "", "both_directions", [](M& m) { return Build(m, {.op = "RNN", .directions = 2}, {}); }},
       {"RNN", "", "reversed_lengths_softsign",
        [](M& m) {
          return Build(m, {.op = "RNN", .bias = false, .lengths = true},
@@ -60,18 +59,25 @@ std::vector<GradientCase> RecurrentCases() {
       {"GRU", "", "lengths", [](M& m) { return Build(m, {.op = "GRU", .gates = 3, .lengths = true}, {}); }},
       {"GRU", "", "linear_before_reset",
        [](M& m) {
-         return Build(m, {.op = "GRU", .gates = 3, .directions = 2, .lengths = true}, {{"linear_before_reset", int64_t{1}}});
+         return Build(m, {.op = "GRU", .gates = 3, .directions = 2, .lengths = true},
+                      {{"linear_before_reset", int64_t{1}}});
        }},
       {"GRU", "", "batch_first_last_state",
        [](M& m) {
          return Build(m, {.op = "GRU", .gates = 3, .bias = false, .states = false, .batch_first = true, .outputs = {1}},
                       {{"linear_before_reset", int64_t{1}}});
        }},
-      {"LSTM", "", "both_directions", [](M& m) { return Build(m, {.op = "LSTM", .gates = 4, .directions = 2}, {}); }},
+      {"LSTM", "", "both_directions",
+       [](M& m) { return Build(m, {.op = "LSTM", .gates = 4, .directions = 2}, {}); }},
       {"LSTM", "", "lengths_batch_first",
-       [](M& m) { return Build(m, {.op = "LSTM", .gates = 4, .directions = 2, .lengths = true, .batch_first = true}, {}); }},
+       [](M& m) {
+         return Build(m, {.op = "LSTM", .gates = 4, .directions = 2, .lengths = true, .batch_first = true},
+                      {});
+       }},
       {"LSTM", "", "steps_only",
-       [](M& m) { return Build(m, {.op = "LSTM", .gates = 4, .bias = false, .states = false, .outputs = {0}}, {}); }},
+       [](M& m) {
+         return Build(m, {.op = "LSTM", .gates = 4, .bias = false, .states = false, .outputs = {0}}, {});
+       }},
       {"LSTM", "", "cell_only_reversed",
        [](M& m) {
          return Build(m, {.op = "LSTM", .gates = 4, .outputs = {2}}, {{"direction", std::string("reverse")}});
@@ -84,7 +90,9 @@ std::vector<GradientCase> RecurrentCases() {
                        {"activation_beta", std::vector<float>{0.5f, 1.3f}}});
        }},
       {"LSTM", "", "input_forget",
-       [](M& m) { return Build(m, {.op = "LSTM", .gates = 4, .lengths = true}, {{"input_forget", int64_t{1}}}); }},
+       [](M& m) {
+         return Build(m, {.op = "LSTM", .gates = 4, .lengths = true}, {{"input_forget", int64_t{1}}});
+       }},
   };
 }
 

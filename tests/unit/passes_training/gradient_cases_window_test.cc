@@ -8,7 +8,10 @@ std::vector<GradientCase> WindowCases() {
   using Ints = std::vector<int64_t>;
   using String = std::string;
   return {
-      {"Conv", "", "plain", [](M& m) { return m.Ops("Conv", {m.Parameter({2, 3, 4, 5}), m.Parameter({2, 3, 3, 2})}); }},
+      {"Conv", "", "plain",
+       [](M& m) {
+         return m.Ops("Conv", {m.Parameter({2, 3, 4, 5}), m.Parameter({2, 3, 3, 2})});
+       }},
       {"Conv", "", "bias_stride_padding",
        [](M& m) {
          return m.Ops("Conv", {m.Parameter({2, 2, 5, 6}), m.Parameter({3, 2, 3, 3}), m.Parameter({3})},
@@ -67,10 +70,13 @@ std::vector<GradientCase> WindowCases() {
        }},
       {"MaxPool", "", "line",
        [](M& m) {
-         return m.Ops("MaxPool", {m.Parameter({2, 1, 9})}, {{"kernel_shape", Ints{4}}, {"auto_pad", String("SAME_UPPER")}});
+         return m.Ops("MaxPool", {m.Parameter({2, 1, 9})},
+                      {{"kernel_shape", Ints{4}}, {"auto_pad", String("SAME_UPPER")}});
        }},
       {"MaxPool", "", "cube",
-       [](M& m) { return m.Ops("MaxPool", {m.Parameter({1, 1, 3, 4, 3})}, {{"kernel_shape", Ints{2, 2, 2}}}); }},
+       [](M& m) {
+         return m.Ops("MaxPool", {m.Parameter({1, 1, 3, 4, 3})}, {{"kernel_shape", Ints{2, 2, 2}}});
+       }},
       {"AveragePool", "", "overlapping",
        [](M& m) {
          return m.Ops("AveragePool", {m.Parameter({2, 2, 6, 7})},
@@ -90,10 +96,18 @@ std::vector<GradientCase> WindowCases() {
       {"AveragePool", "", "dilated_same_lower",
        [](M& m) {
          return m.Ops("AveragePool", {m.Parameter({1, 1, 3, 4, 5})},
-                      {{"kernel_shape", Ints{2, 2, 2}}, {"dilations", Ints{1, 2, 2}}, {"auto_pad", String("SAME_LOWER")}});
+                      {{"kernel_shape", Ints{2, 2, 2}},
+                       {"dilations", Ints{1, 2, 2}},
+                       {"auto_pad", String("SAME_LOWER")}});
        }},
-      {"GlobalAveragePool", "", "", [](M& m) { return m.Ops("GlobalAveragePool", {m.Parameter({2, 3, 2, 4})}); }},
-      {"GlobalMaxPool", "", "", [](M& m) { return m.Ops("GlobalMaxPool", {m.Parameter({2, 3, 2, 4})}); }},
+      {"GlobalAveragePool", "", "",
+       [](M& m) {
+         return m.Ops("GlobalAveragePool", {m.Parameter({2, 3, 2, 4})});
+       }},
+      {"GlobalMaxPool", "", "",
+       [](M& m) {
+         return m.Ops("GlobalMaxPool", {m.Parameter({2, 3, 2, 4})});
+       }},
 
       {"Resize", "", "nearest_scales",
        [](M& m) {

@@ -13,8 +13,8 @@ using plan::RankPlan;
 using ::testing::HasSubstr;
 using testing::LinearPlan;
 
-// The hand-built plan on two ranks: the first validates behind its first forward pass and what it sends, the second behind the
-// receive. Parameters have two places.
+// The hand-built plan on two ranks: the first validates behind its first forward pass and what it sends, the second
+// behind the receive. Parameters have two places.
 RankPlan Late(int rank) {
   RankPlan p = LinearPlan({.ranks = 2, .microbatches = 3}, rank);
   p.set_validates_late(true);

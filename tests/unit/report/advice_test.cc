@@ -50,8 +50,8 @@ TEST_F(TwoProducts, Alternatives) {
   const std::vector<Alternative> others = Alternatives(module_, EqualDevices(OneFlopASecond(), 2));
   ASSERT_EQ(others.size(), 2);
   const double flops = 2 * 2 * 8 * 4 + 2 * 2 * 4 * 4;
-  // Data: one of two microbatches each; the gradients are (32 + 16) * 4 bytes, of which each device sends them once in two
-  // steps of half a second.
+  // Data: one of two microbatches each; the gradients are (32 + 16) * 4 bytes, of which each device sends them once
+  // in two steps of half a second.
   EXPECT_EQ(others[0].name, "data parallel");
   EXPECT_NEAR(others[0].step_seconds, flops + 2 * 0.5 + 192 / 100.0, 1e-9);
   EXPECT_NEAR(others[0].sent_bytes, 2 * 192, 1e-9);

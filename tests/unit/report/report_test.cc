@@ -133,8 +133,9 @@ TEST_F(ReportTest, PlansThatItWasChosenFrom) {
   EXPECT_THAT(text, testing::HasSubstr("   2     2  1f1b           1  2000.000           2  25.0 %         1 kB\n"));
   EXPECT_THAT(text, testing::HasSubstr("   4     8  zb-v           2 10000.000         1.6  10.0 %        500 B\n"));
   EXPECT_THAT(text, testing::HasSubstr("   1     2  1f1b           1  too large\n"));
-  EXPECT_THAT(text, testing::HasSubstr("the second, --stages=4 --microbatches=8 --schedule=zb-v --virtual-stages=2, takes "
-                                       "25.0 % longer a sample"));
+  EXPECT_THAT(text, testing::HasSubstr(
+                        "the second, --stages=4 --microbatches=8 --schedule=zb-v --virtual-stages=2, takes "
+                        "25.0 % longer a sample"));
   EXPECT_THAT(text, testing::HasSubstr("(7 more pairs"));
   const json rows = json::parse(ReportJson(report_))["candidates"];
   EXPECT_EQ(rows[1]["ranks"], 4);

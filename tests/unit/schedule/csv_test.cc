@@ -139,8 +139,8 @@ TEST(Csv, RefusesWhatIsNone) {
   }
 }
 
-// What is read in form, and refused for its order: at the line and cell of the fault, as an editor counts them, and in the
-// grid, whatever empty cells and messages of others are in between.
+// What is read in form, and refused for its order: at the line and cell of the fault, as an editor counts them, and
+// in the grid, whatever empty cells and messages of others are in between.
 TEST(Csv, UnsoundOrdersAreRefusedAtTheirCell) {
   struct Fault {
     const char *text, *place, *what, *row;

@@ -1,5 +1,5 @@
-// The checker, by mutants: whatever fault is put into any schedule is found, and what only changes the order of things that
-// do not depend on each other is let through. Which is which says a second opinion (sound.h).
+// The checker, by mutants: whatever fault is put into any schedule is found, and what only changes the order of
+// things that do not depend on each other is let through. Which is which says a second opinion (sound.h).
 #include <algorithm>
 #include <map>
 #include <random>

@@ -1,5 +1,5 @@
-// FindBestSchedule against all orders there are, one by one, on problems that are small enough for that; its promises on
-// larger ones.
+// FindBestSchedule against all orders there are, one by one, on problems that are small enough for that; its
+// promises on larger ones.
 #include "compiler/schedule/search/search.h"
 
 #include <gmock/gmock.h>

@@ -13,8 +13,8 @@
 
 namespace pipec {
 
-// Whether every action that there must be is there once, on its rank, and nothing else. `with_messages`: over every link
-// between two ranks goes one message a microbatch.
+// Whether every action that there must be is there once, on its rank, and nothing else. `with_messages`: over every
+// link between two ranks goes one message a microbatch.
 inline bool HoldsEachActionOnce(const Schedule& schedule, const std::vector<StageLink>& links,
                                 bool forward_only, bool with_messages) {
   using Key =

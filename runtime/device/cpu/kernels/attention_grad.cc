@@ -1,6 +1,6 @@
-// FusedAttentionGrad (dO, Q, K, V, O, log_sum_exp, mask?) -> (dQ, dK, dV), block by block (operands/attention_blocks.h). With
-// weights P = exp(s - log_sum_exp): dV = P^T dO, ds = scale * P * (dO V^T - sum over a row of dO * O), dQ = ds K,
-// dK = ds^T Q (Dao et al., appendix B.2).
+// FusedAttentionGrad (dO, Q, K, V, O, log_sum_exp, mask?) -> (dQ, dK, dV), block by block
+// (operands/attention_blocks.h). With weights P = exp(s - log_sum_exp): dV = P^T dO, ds = scale * P * (dO V^T - sum
+// over a row of dO * O), dQ = ds K, dK = ds^T Q (Dao et al., appendix B.2).
 #include <algorithm>
 #include <utility>
 

@@ -1,6 +1,6 @@
-// Accumulate (sum, x) -> (sum'): x in microbatch 0, else sum + x, in the type of sum; sum' lies where sum lies. With the
-// attribute samples, 0 stands for the x of a microbatch that has padding. SquaredNorm (g) -> (n): float64, by all
-// of the device (device_wide.h).
+// Accumulate (sum, x) -> (sum'): x in microbatch 0, else sum + x, in the type of sum; sum' lies where sum lies.
+// With the attribute samples, 0 stands for the x of a microbatch that has padding. SquaredNorm (g) -> (n): float64,
+// by all of the device (device_wide.h).
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/cuda_status.h"
 #include "runtime/device/cuda/kernels/device_wide.h"

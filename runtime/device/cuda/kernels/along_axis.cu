@@ -1,5 +1,6 @@
-// ArgMax, ArgMin, Hardmax, TopK, CumSum and CumProd: rows along an axis, element i of which lies i * inner apart. Of a row a
-// block finds the first (or last) of the greatest by pairs of value and place, whose order is total; NaN is the greatest.
+// ArgMax, ArgMin, Hardmax, TopK, CumSum and CumProd: rows along an axis, element i of which lies i * inner apart.
+// Of a row a block finds the first (or last) of the greatest by pairs of value and place, whose order is total; NaN
+// is the greatest.
 #include <algorithm>
 #include <limits>
 
@@ -37,8 +38,8 @@ struct Order {
   }
 };
 
-// The place of the first element of a row by `order` that comes after `floor` (all do if there is none); -1 if there is none.
-// The whole block comes here.
+// The place of the first element of a row by `order` that comes after `floor` (all do if there is none); -1 if
+// there is none. The whole block comes here.
 template <typename T>
 __device__ int64_t FirstOf(const T* row, const AxisView& view, const Order& order, int64_t floor) {
   __shared__ int64_t best[kThreads];
@@ -195,7 +196,8 @@ __device__ __forceinline__ C With(C a, C b) {
   return kProduct ? WrapMul(a, b) : WrapAdd(a, b);
 }
 
-// A block a row, kThreads elements at a time: the same order in every run, which CUB's scan of a whole device does not keep.
+// A block a row, kThreads elements at a time: the same order in every run, which CUB's scan of a whole device does
+// not keep.
 template <bool kProduct, typename T>
 __global__ void __launch_bounds__(kThreads, 1)
     AccumulatedByBlocks(const T* x, T* y, const AxisView view, bool exclusive, bool reverse) {

@@ -1,5 +1,5 @@
-// Add, Sub, Mul, Div, Mod and Pow of two operands; Max, Min, Sum and Mean of any number; all broadcast as NumPy does. Integers
-// wrap around, Div truncates towards zero, a zero divisor of an integer is an error of the data.
+// Add, Sub, Mul, Div, Mod and Pow of two operands; Max, Min, Sum and Mean of any number; all broadcast as NumPy
+// does. Integers wrap around, Div truncates towards zero, a zero divisor of an integer is an error of the data.
 #include <cmath>
 
 #include "runtime/device/cuda/kernels/integers.cuh"
@@ -181,8 +181,8 @@ __global__ void __launch_bounds__(kThreads) Divide(const Compute<T>* sum, int64_
   for (int64_t i = FirstItem(); i < n; i += ItemStride()) y[i] = Narrow<T>(sum[i] / by);
 }
 
-// The first operand meets the second, the result the third, and so on; what is between lies in the workspace, so that the result
-// may lie where any operand does, and is rounded once.
+// The first operand meets the second, the result the third, and so on; what is between lies in the workspace, so
+// that the result may lie where any operand does, and is rounded once.
 template <typename Op, typename Types, bool kMean = false>
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareVariadic(const KernelSpec& spec, CudaContext& context) {
   const int n = static_cast<int>(spec.inputs.size());

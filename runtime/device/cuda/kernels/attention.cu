@@ -1,5 +1,5 @@
-// FusedAttention (Q, K, V, mask?) -> (O, log_sum_exp?), block by block (operands/attention_blocks.h): cuBLASLt's products,
-// between them a softmax whose weights are rounded to the operands' type.
+// FusedAttention (Q, K, V, mask?) -> (O, log_sum_exp?), block by block (operands/attention_blocks.h): cuBLASLt's
+// products, between them a softmax whose weights are rounded to the operands' type.
 #include <cmath>
 
 #include "runtime/base/status.h"

@@ -1,8 +1,8 @@
-// BatchNormalization (X, scale, bias, mean, variance) -> (Y, running mean?, running variance?) and TrainingBatchNormalization
-// (the same operands) -> (Y, mean, variance), X as (samples, channels, places). The first has the batch's statistics, and moves
-// the running ones, if its attribute training_mode says so; the second has them if the step trains, and gives the statistics
-// that it used. Y may lie where X lies. RunningAverage (average, x) -> (average'): momentum * average + (1 - momentum) * x in
-// training, in place.
+// BatchNormalization (X, scale, bias, mean, variance) -> (Y, running mean?, running variance?) and
+// TrainingBatchNormalization (the same operands) -> (Y, mean, variance), X as (samples, channels, places). The
+// first has the batch's statistics, and moves the running ones, if its attribute training_mode says so; the second
+// has them if the step trains, and gives the statistics that it used. Y may lie where X lies. RunningAverage
+// (average, x) -> (average'): momentum * average + (1 - momentum) * x in training, in place.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"

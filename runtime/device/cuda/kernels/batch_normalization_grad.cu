@@ -1,5 +1,5 @@
-// Gradients of BatchNormalization, X as (samples, channels, places), with x^ = (X - mean) / sqrt(variance + epsilon) (Ioffe and
-// Szegedy, 2015):
+// Gradients of BatchNormalization, X as (samples, channels, places), with x^ = (X - mean) / sqrt(variance +
+// epsilon) (Ioffe and Szegedy, 2015):
 //   BatchNormalizationInputGrad (dY, X, scale, mean, variance) -> (dX): scale / sqrt(variance + epsilon) *
 //     (dY - average of dY - x^ * average of dY * x^), the averages over a channel
 //   BatchNormalizationWeightGrad (dY, X, mean, variance) -> (dScale, dBias?): sums of dY * x^ and of dY

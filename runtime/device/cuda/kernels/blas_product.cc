@@ -71,8 +71,8 @@ cublasLtEpilogue_t NameOf(Epilogue epilogue) {
   }
 }
 
-// cuBLASLt's matrices are column-major: what lies row-major is the transposed, so that it computes Y^T = B^T A^T. One batch
-// axis is its own, the others are loops here.
+// cuBLASLt's matrices are column-major: what lies row-major is the transposed, so that it computes Y^T = B^T A^T.
+// One batch axis is its own, the others are loops here.
 class LtProduct : public BlasProduct {
  public:
   LtProduct(const MatrixProduct& product, Epilogue epilogue, cublasLtContext* blas)

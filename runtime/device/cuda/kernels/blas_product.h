@@ -22,8 +22,8 @@ enum class Epilogue {
 
 class BlasProduct {
  public:
-  // Of a simplified product that is not empty, without batches if it has an epilogue. Chooses the algorithms; Unimplemented if
-  // cuBLASLt has none for these types, or not with this epilogue.
+  // Of a simplified product that is not empty, without batches if it has an epilogue. Chooses the algorithms;
+  // Unimplemented if cuBLASLt has none for these types, or not with this epilogue.
   static absl::StatusOr<std::shared_ptr<BlasProduct>> Create(const KernelSpec& spec,
                                                              const MatrixProduct& product, Epilogue epilogue,
                                                              CudaContext& context);

@@ -1,6 +1,7 @@
-// MaxUnpool (X, I, output_shape?) -> (Y): zeros with each element of X where I says it came from, of equal places the last.
-// Col2Im (X, image_shape, block_shape) -> (Y): blocks laid back over the image that they were cut out of, added up where they
-// meet. Det (X) -> (Y): determinants by elimination with row pivots in float64. Of float32 and float64.
+// MaxUnpool (X, I, output_shape?) -> (Y): zeros with each element of X where I says it came from, of equal places
+// the last. Col2Im (X, image_shape, block_shape) -> (Y): blocks laid back over the image that they were cut out of,
+// added up where they meet. Det (X) -> (Y): determinants by elimination with row pivots in float64. Of float32 and
+// float64.
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -1,5 +1,5 @@
-// Cast between bool, integers and floats of 16 bits and more. Floats become integers by truncation, held to the integer's range;
-// integers that do not fit wrap around; anything but 0 is true.
+// Cast between bool, integers and floats of 16 bits and more. Floats become integers by truncation, held to the
+// integer's range; integers that do not fit wrap around; anything but 0 is true.
 #include "runtime/device/cuda/kernels/conversions.h"
 #include "runtime/device/cuda/kernels/integers.cuh"
 #include "runtime/device/cuda/kernels/pointwise.cuh"

@@ -1,5 +1,5 @@
-// Operands (samples, channels, places) on the GPU: where an element's channel is, and sums over channels. Sums are in float64, in
-// an order that the shape alone decides.
+// Operands (samples, channels, places) on the GPU: where an element's channel is, and sums over channels. Sums are
+// in float64, in an order that the shape alone decides.
 #pragma once
 
 #include <algorithm>
@@ -62,7 +62,8 @@ inline int64_t SumsBytes(const AxisView& view) {
   return view.length * SplitsOf(view) * static_cast<int64_t>(sizeof(TwoSums));
 }
 
-// partial[channel * splits + split]: what terms.Add<kLanes>(element, channel, sums) adds for every kLanes elements of the channel.
+// partial[channel * splits + split]: what terms.Add<kLanes>(element, channel, sums) adds for every kLanes elements
+// of the channel.
 template <int kLanes, typename Terms>
 __global__ void __launch_bounds__(kThreads)
     SumChannels(const Terms terms, const AxisView view, int64_t splits, TwoSums* partial) {

@@ -1,6 +1,7 @@
-// Conv and ConvTranspose (X, W, bias?) -> (Y) and their gradients by cuDNN: all six compute one of three operands from the two
-// others (dnn_convolution.h). cuDNN pads both ends alike and lets the shape of the places follow from that; where ONNX's windows
-// are others, the places are copied into the workspace, as a frame that the windows fill without padding.
+// Conv and ConvTranspose (X, W, bias?) -> (Y) and their gradients by cuDNN: all six compute one of three operands
+// from the two others (dnn_convolution.h). cuDNN pads both ends alike and lets the shape of the places follow from
+// that; where ONNX's windows are others, the places are copied into the workspace, as a frame that the windows fill
+// without padding.
 #include "runtime/device/operands/convolution.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// CountCorrect (logits, labels) -> (correct, predictions): rows whose largest logit (the first of equals) is the label's, and
-// rows that count: neither ignored nor padding. A block a row.
+// CountCorrect (logits, labels) -> (correct, predictions): rows whose largest logit (the first of equals) is the
+// label's, and rows that count: neither ignored nor padding. A block a row.
 #include <cmath>
 
 #include "runtime/device/cuda/kernels/labels.cuh"

@@ -1,9 +1,11 @@
-// CUB's device-wide algorithms, as plain functions: what one block, or one thread a row, would take too long for. NVIDIA's
-// compiler alone reads CUB, so the bodies stand in ../cub; the emulation has its own (tests/cuda_emulation/device_wide.cc).
+// CUB's device-wide algorithms, as plain functions: what one block, or one thread a row, would take too long for.
+// NVIDIA's compiler alone reads CUB, so the bodies stand in ../cub; the emulation has its own
+// (tests/cuda_emulation/device_wide.cc).
 //
-// Each gives the same bits from run to run on the same kind of GPU. CUB's scans of floats do not (CUB's documentation of
-// DeviceScan), so there is none here. A function named ...Bytes asks, at load, for how much scratch the other one needs on the
-// current device; scratch is aligned to 256 bytes, as memory of cudaMalloc is, and operands do not overlap.
+// Each gives the same bits from run to run on the same kind of GPU. CUB's scans of floats do not (CUB's
+// documentation of DeviceScan), so there is none here. A function named ...Bytes asks, at load, for how much
+// scratch the other one needs on the current device; scratch is aligned to 256 bytes, as memory of cudaMalloc is,
+// and operands do not overlap.
 #pragma once
 
 #include <driver_types.h>

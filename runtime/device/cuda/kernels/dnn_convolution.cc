@@ -47,8 +47,8 @@ std::optional<cudnnDataType_t> TypeOf(DType dtype) {
 
 bool IsSmall(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 
-// The first of cuDNN's proposals, fastest first, that repeats bit by bit and fits into the workspace. Tensor cores would
-// round float32 to 10 bits.
+// The first of cuDNN's proposals, fastest first, that repeats bit by bit and fits into the workspace. Tensor cores
+// would round float32 to 10 bits.
 template <typename Proposal>
 const Proposal* FirstFit(const std::vector<Proposal>& proposals, int found, DType dtype) {
   for (int i = 0; i < found; ++i) {

@@ -21,13 +21,15 @@ struct SlidingProduct {
   DType dtype = DType::kFloat32;
 };
 
-// Which of the three is computed from the two others: Conv, its gradients, and with the same three ConvTranspose and its.
+// Which of the three is computed from the two others: Conv, its gradients, and with the same three ConvTranspose
+// and its.
 enum class Computed { kWindows, kPlaces, kWeights };
 
 class DnnConvolution {
  public:
-  // Of a product none of whose dimensions is 0. Chooses an algorithm whose results repeat bit by bit; float32 is multiplied as
-  // such, 16-bit floats are added in float32. Unimplemented if cuDNN has none for these types and shapes.
+  // Of a product none of whose dimensions is 0. Chooses an algorithm whose results repeat bit by bit; float32 is
+  // multiplied as such, 16-bit floats are added in float32. Unimplemented if cuDNN has none for these types and
+  // shapes.
   static absl::StatusOr<std::shared_ptr<const DnnConvolution>> Create(const KernelSpec& spec,
                                                                       const SlidingProduct& product,
                                                                       Computed computed,
@@ -35,8 +37,8 @@ class DnnConvolution {
   virtual ~DnnConvolution() = default;
 
   virtual int64_t workspace_bytes() const = 0;
-  // `add`: to what the result holds. All addresses are aligned to 16 bytes, the workspace to 256. What is computed is not read
-  // unless `add`, the others are not written.
+  // `add`: to what the result holds. All addresses are aligned to 16 bytes, the workspace to 256. What is computed
+  // is not read unless `add`, the others are not written.
   virtual absl::Status Run(cudaStream_t stream, void* places, void* weights, void* windows, bool add,
                            void* workspace) const = 0;
 };

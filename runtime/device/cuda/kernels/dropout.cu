@@ -1,6 +1,6 @@
-// Dropout (X) -> (Y, mask?) and DropoutGrad (dY) -> (dX): the mask is drawn from Philox4x32-10 as compiler/ops/README.md says, so
-// that it depends on seed, step, sample, node and element alone and the gradient can draw it again. The result may lie where X
-// lies.
+// Dropout (X) -> (Y, mask?) and DropoutGrad (dY) -> (dX): the mask is drawn from Philox4x32-10 as
+// compiler/ops/README.md says, so that it depends on seed, step, sample, node and element alone and the gradient
+// can draw it again. The result may lie where X lies.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -37,7 +37,8 @@ __device__ __forceinline__ Words WordsOf(const Draw& draw, const Place& place, c
                 place.sample, scalars.seed);
 }
 
-// `groups` of kGroup elements, which are whole counters of four of one sample; then elements one by one. mask may be null.
+// `groups` of kGroup elements, which are whole counters of four of one sample; then elements one by one. mask may
+// be null.
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 1)
     Drop(const T* x, T* y, bool* mask, int64_t n, int64_t groups, const Draw draw, Compute<T> scale,

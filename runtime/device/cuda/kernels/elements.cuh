@@ -1,5 +1,5 @@
-// What the kernels of this folder have in common on the GPU: elements in the type they are computed in, 16 bytes at once,
-// sums over the threads of a block, notes of faults.
+// What the kernels of this folder have in common on the GPU: elements in the type they are computed in, 16 bytes at
+// once, sums over the threads of a block, notes of faults.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -13,8 +13,8 @@
 
 namespace pipec::cuda {
 
-// Threads of a block, where nothing else is said. `__launch_bounds__(kThreads, 1)` where ptxas would else spill a register so
-// that one block more fits.
+// Threads of a block, where nothing else is said. `__launch_bounds__(kThreads, 1)` where ptxas would else spill a
+// register so that one block more fits.
 inline constexpr int kThreads = 256;
 
 // 16-bit floats are computed in float32 and rounded once.
@@ -107,8 +107,8 @@ struct MaxOf {
   }
 };
 
-// The fold of all threads' values, in all threads: of one warp (kSize 32) or of a block of kSize threads, always in the same
-// order. All threads must come here; it may be called again at once.
+// The fold of all threads' values, in all threads: of one warp (kSize 32) or of a block of kSize threads, always in
+// the same order. All threads must come here; it may be called again at once.
 template <typename Op, int kSize, typename T>
 __device__ __forceinline__ T FoldThreads(T value, T first) {
 #pragma unroll

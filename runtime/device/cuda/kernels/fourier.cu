@@ -1,6 +1,6 @@
-// DFT (x, dft_length?, axis?) -> (y) and STFT (signal, frame_step, window?, frame_length?) -> (y), whose sizes are known at load:
-// each bin is its sum, in float64. A thread a bin; of float32 and float64. A line of n takes n * n steps: these are the
-// transforms of signal processing, not of convolutions of any length.
+// DFT (x, dft_length?, axis?) -> (y) and STFT (signal, frame_step, window?, frame_length?) -> (y), whose sizes are
+// known at load: each bin is its sum, in float64. A thread a bin; of float32 and float64. A line of n takes n * n
+// steps: these are the transforms of signal processing, not of convolutions of any length.
 #include <algorithm>
 #include <cmath>
 
@@ -15,9 +15,9 @@
 namespace pipec::cuda {
 namespace {
 
-// Lines of `in` elements of `parts` numbers, `inner` apart, cut or filled up with zeros to n; `out` bins of each. Line l of
-// `outer * inner` begins at element l / inner * in * inner + l % inner, or, for frames, (l / frames * places + l % frames *
-// step).
+// Lines of `in` elements of `parts` numbers, `inner` apart, cut or filled up with zeros to n; `out` bins of each.
+// Line l of `outer * inner` begins at element l / inner * in * inner + l % inner, or, for frames, (l / frames *
+// places + l % frames * step).
 struct Lines {
   int64_t count, in, n, out, inner;
   int64_t frames, places, step;  // frames 0: lines along an axis

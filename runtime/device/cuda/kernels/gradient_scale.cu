@@ -1,7 +1,7 @@
 // Pack (x...) -> (y): float64 scalars side by side.
-// GradientScale (loss_sum, loss_weight?, norms...) -> (scale, gradient_norm, loss): what all optimizer ops of a step multiply
-// their gradients by, and the step's two figures. norms are squared; they are added in the order that the attribute says.
-// LossScale () -> (y): what the gradient of the loss starts with where gradients are float16.
+// GradientScale (loss_sum, loss_weight?, norms...) -> (scale, gradient_norm, loss): what all optimizer ops of a
+// step multiply their gradients by, and the step's two figures. norms are squared; they are added in the order that
+// the attribute says. LossScale () -> (y): what the gradient of the loss starts with where gradients are float16.
 #include <cmath>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Operands of indices, int32 or int64, which may count from the end. One outside its axis leaves a note, and what it would have
-// moved is left out.
+// Operands of indices, int32 or int64, which may count from the end. One outside its axis leaves a note, and what
+// it would have moved is left out.
 #pragma once
 
 #include <cstdint>

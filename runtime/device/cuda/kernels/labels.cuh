@@ -43,8 +43,8 @@ struct Labels {
 
   __device__ int64_t At(int64_t row) const { return row / inner * classes * inner + row % inner; }
 
-  // The label of a row that counts, else -1: it is padding, ignored, or no class, which leaves a note. Where a block or a warp
-  // has a row, one of its threads leaves it.
+  // The label of a row that counts, else -1: it is padding, ignored, or no class, which leaves a note. Where a
+  // block or a warp has a row, one of its threads leaves it.
   __device__ int64_t Counted(const void* labels, int64_t row, const StepScalars* scalars) const {
     return Find(labels, row, scalars, threadIdx.x == 0);
   }

@@ -1,5 +1,6 @@
-// LayerNormalization (X, scale, bias?) -> (Y, mean?, inv_std_dev?) and its gradients. X is seen as rows of X.shape[axis:];
-// mean and inv_std_dev have one element a row, of type float32 or float64's own. Y may lie where X lies, dX where dY or X lies.
+// LayerNormalization (X, scale, bias?) -> (Y, mean?, inv_std_dev?) and its gradients. X is seen as rows of
+// X.shape[axis:]; mean and inv_std_dev have one element a row, of type float32 or float64's own. Y may lie where X
+// lies, dX where dY or X lies.
 #include <cmath>
 
 #include "runtime/base/status.h"
@@ -51,7 +52,8 @@ struct Backward {
   T *dx, *dscale, *dbias;  // dbias null: not wanted
 };
 
-// With xhat = (x - mean) * inv and g = dY * scale: dX = inv * (g - average(g) - xhat * average(g * xhat)). A block a row.
+// With xhat = (x - mean) * inv and g = dY * scale: dX = inv * (g - average(g) - xhat * average(g * xhat)). A block
+// a row.
 template <typename T, typename U>
 __global__ void __launch_bounds__(kThreads) InputGradient(const Backward<T, U> at, int64_t rows, int64_t n) {
   using C = Compute<T>;

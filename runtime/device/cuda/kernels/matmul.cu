@@ -1,6 +1,6 @@
-// MatMul (A, B) -> (Y), FusedMatMul (A, B, bias?) -> (Y) with transposition, factor and, of 16-bit floats, a float32 result,
-// Gemm (A, B, C?) -> (Y): cuBLASLt's products of floats, whose algorithm is chosen at load, with a bias as their epilogue.
-// 16-bit floats are added in float32, float32 is multiplied as such, not in fewer bits.
+// MatMul (A, B) -> (Y), FusedMatMul (A, B, bias?) -> (Y) with transposition, factor and, of 16-bit floats, a
+// float32 result, Gemm (A, B, C?) -> (Y): cuBLASLt's products of floats, whose algorithm is chosen at load, with a
+// bias as their epilogue. 16-bit floats are added in float32, float32 is multiplied as such, not in fewer bits.
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/kernels/blas_product.h"
 #include "runtime/device/cuda/kernels/elements.cuh"

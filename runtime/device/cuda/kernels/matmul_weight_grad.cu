@@ -1,5 +1,5 @@
-// MatMulWeightGrad (dY, X) -> (dW, dBias): cuBLASLt's product with its bias gradient; where it has none, the product and sums
-// of dY's rows, in an order that the shape fixes.
+// MatMulWeightGrad (dY, X) -> (dW, dBias): cuBLASLt's product with its bias gradient; where it has none, the
+// product and sums of dY's rows, in an order that the shape fixes.
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/kernels/blas_product.h"
 #include "runtime/device/cuda/kernels/elements.cuh"

@@ -1,5 +1,5 @@
-// Transpose, Expand, Tile, DepthToSpace, SpaceToDepth, Slice, SliceGrad, Concat, Split, Identity, Reshape, Flatten, Squeeze,
-// Unsqueeze: elements that only move.
+// Transpose, Expand, Tile, DepthToSpace, SpaceToDepth, Slice, SliceGrad, Concat, Split, Identity, Reshape, Flatten,
+// Squeeze, Unsqueeze: elements that only move.
 #include "runtime/device/operands/move.h"
 
 #include <cuda_runtime_api.h>

@@ -17,8 +17,8 @@ struct MovedPlanes {
   std::array<int64_t, 3> from, to, shift;  // elements of a plane's axes, fewer than 2^31 in all
 };
 
-// Element p of a plane of `to` is element p + shift of the same plane of `from`; where that is outside, it is bias[channel], or
-// 0 if bias is null. The elements' size is 2, 4 or 8 bytes, here and below.
+// Element p of a plane of `to` is element p + shift of the same plane of `from`; where that is outside, it is
+// bias[channel], or 0 if bias is null. The elements' size is 2, 4 or 8 bytes, here and below.
 absl::Status CopyMoved(cudaStream_t stream, DType dtype, const MovedPlanes& planes, const void* from,
                        const void* bias, void* to);
 

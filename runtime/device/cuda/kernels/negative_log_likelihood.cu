@@ -1,6 +1,6 @@
-// NegativeLogLikelihood (log_prob, labels, weights?) -> (loss?, weight?): loss = -w[l] log_prob[l] a row, summed or not.
-// NegativeLogLikelihoodGrad (dLoss, labels, weights?) -> (dLogProb): -w[l] dLoss at the label, 0 elsewhere. Ignored and padding
-// rows have loss 0 and gradient 0. A thread a row.
+// NegativeLogLikelihood (log_prob, labels, weights?) -> (loss?, weight?): loss = -w[l] log_prob[l] a row, summed or
+// not. NegativeLogLikelihoodGrad (dLoss, labels, weights?) -> (dLogProb): -w[l] dLoss at the label, 0 elsewhere.
+// Ignored and padding rows have loss 0 and gradient 0. A thread a row.
 #include <string>
 
 #include "runtime/device/cuda/cuda_status.h"

@@ -1,5 +1,6 @@
-// The optimizer ops, in place: (p, g, states..., scale) -> (p', states'...). Formulas are those of torch.optim (SGD, Adam,
-// AdamW, Adagrad); coefficients are made in float64 and rounded once to the parameter's type, as PyTorch does.
+// The optimizer ops, in place: (p, g, states..., scale) -> (p', states'...). Formulas are those of torch.optim
+// (SGD, Adam, AdamW, Adagrad); coefficients are made in float64 and rounded once to the parameter's type, as
+// PyTorch does.
 //   Sgd: no state. Momentum: v. Adam: m, v. Adagrad: h.
 // Where the gate is closed (update_gate.h) results are what they would replace.
 #include <cmath>
@@ -19,8 +20,8 @@ struct Options {
   bool nesterov, decoupled;
 };
 
-// A rule holds coefficients, which one thread of a block makes for all, and updates one element: the parameter, given its
-// gradient and up to two states.
+// A rule holds coefficients, which one thread of a block makes for all, and updates one element: the parameter,
+// given its gradient and up to two states.
 template <typename T>
 struct Sgd {
   static constexpr int kStates = 0;

@@ -1,5 +1,5 @@
-// Philox4x32-10, the counter-based generator of Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3"
-// (SC 2011): four random words from a counter of four words and a key of two.
+// Philox4x32-10, the counter-based generator of Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As Easy as
+// 1, 2, 3" (SC 2011): four random words from a counter of four words and a key of two.
 #pragma once
 
 #include <cstdint>

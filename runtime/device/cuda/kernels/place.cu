@@ -1,4 +1,5 @@
-// Pad, Trilu, OneHot, EyeLike, ReverseSequence, TensorScatter: elements whose place, or whether they are kept, is reckoned.
+// Pad, Trilu, OneHot, EyeLike, ReverseSequence, TensorScatter: elements whose place, or whether they are kept, is
+// reckoned.
 #include <algorithm>
 #include <string>
 
@@ -97,8 +98,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareTrilu(const KernelSpec& spec, Cud
   });
 }
 
-// indices are (outer, inner), the result (outer, depth, inner). An index outside [-depth, depth) is no error: its place gets the
-// off value throughout.
+// indices are (outer, inner), the result (outer, depth, inner). An index outside [-depth, depth) is no error: its
+// place gets the off value throughout.
 template <typename T, typename I>
 __global__ void __launch_bounds__(kThreads)
     MarkIndices(const I* indices, const T* values, T* y, int64_t elements, int64_t depth, int64_t inner) {

@@ -1,5 +1,5 @@
-// Kernels that make each element of a result from the elements of operands at its place: one table of functors an op family,
-// one launcher here. A functor is a struct with
+// Kernels that make each element of a result from the elements of operands at its place: one table of functors an
+// op family, one launcher here. A functor is a struct with
 //   template <typename T> static __device__ __forceinline__ R Of(T x)        or Of(T a, T b)
 // of elements in the type they are computed in; R is the result's. Results may lie where operands of their size lie.
 #pragma once
@@ -104,8 +104,9 @@ struct Walk {
     return places;
   }
 
-  // Whether `size` elements of the result may be taken at once, wherever they begin at a multiple of that: a row of the last
-  // axis must begin at such a multiple in every operand that moves along it. The addresses are aligned to `size` elements.
+  // Whether `size` elements of the result may be taken at once, wherever they begin at a multiple of that: a row of
+  // the last axis must begin at such a multiple in every operand that moves along it. The addresses are aligned to
+  // `size` elements.
   bool Together(uint32_t size, const std::array<bool, kInputs>& aligned) const {
     const int last = rank - 1;
     if (last > 0 && dims[last] % size != 0) return false;

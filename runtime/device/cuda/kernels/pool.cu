@@ -1,6 +1,6 @@
-// MaxPool (X) -> (Y, Indices?), AveragePool and LpPool (X) -> (Y) over 1 to 3 spatial axes, and the global forms, whose one window
-// is all of them. Own kernels, not cuDNN's: those know no dilation, no padding that differs between the ends, no last window of
-// ceil_mode, and no indices, from which the gradient of MaxPool is made.
+// MaxPool (X) -> (Y, Indices?), AveragePool and LpPool (X) -> (Y) over 1 to 3 spatial axes, and the global forms,
+// whose one window is all of them. Own kernels, not cuDNN's: those know no dilation, no padding that differs
+// between the ends, no last window of ceil_mode, and no indices, from which the gradient of MaxPool is made.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"

@@ -1,6 +1,6 @@
-// MaxPoolGrad (dY, Indices) -> (dX): dY added to where MaxPool read it. AveragePoolGrad (dY) -> (dX): every tap of a window that
-// lies inside gets an equal share. The attributes are the forward op's. A thread a place of X, which adds up what the windows that
-// read it give, in their order: results repeat bit by bit.
+// MaxPoolGrad (dY, Indices) -> (dX): dY added to where MaxPool read it. AveragePoolGrad (dY) -> (dX): every tap of
+// a window that lies inside gets an equal share. The attributes are the forward op's. A thread a place of X, which
+// adds up what the windows that read it give, in their order: results repeat bit by bit.
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/kernels/elements.cuh"

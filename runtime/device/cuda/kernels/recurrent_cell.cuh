@@ -1,5 +1,5 @@
-// One element of the hidden state of RNN, GRU and LSTM on the GPU: names as in ONNX, the state H, C the cell's, and d for a
-// gradient. All operands of a step are element by element, but for the products, which are cuBLASLt's.
+// One element of the hidden state of RNN, GRU and LSTM on the GPU: names as in ONNX, the state H, C the cell's, and
+// d for a gradient. All operands of a step are element by element, but for the products, which are cuBLASLt's.
 #pragma once
 
 #include <cmath>

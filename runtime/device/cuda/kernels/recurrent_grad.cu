@@ -1,5 +1,5 @@
-// RNNGrad, GRUGrad and LSTMGrad (operands/recurrence.h). The forward pass is run again, which costs less memory than keeping its
-// gates; then the steps go backwards.
+// RNNGrad, GRUGrad and LSTMGrad (operands/recurrence.h). The forward pass is run again, which costs less memory
+// than keeping its gates; then the steps go backwards.
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/kernels/make_kernel.h"
 #include "runtime/device/cuda/kernels/recurrent_grad_cell.cuh"
@@ -76,7 +76,8 @@ __global__ void __launch_bounds__(kThreads)
       [&](int64_t at, int64_t, int64_t) { s.direct[at] = T(0); });
 }
 
-// Leaves in h what reaches the state before the step beside the gates; what the gates hand it, d_step @ R, is added to it.
+// Leaves in h what reaches the state before the step beside the gates; what the gates hand it, d_step @ R, is added
+// to it.
 template <typename T, typename Cell>
 __global__ void __launch_bounds__(kThreads)
     CellBackward(const DirectionOf d, const Steps<T> s, int64_t own, int64_t step) {

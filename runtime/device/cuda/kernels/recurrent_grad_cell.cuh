@@ -1,6 +1,8 @@
 // One element of the hidden state on the way forward and back through RNN, GRU and LSTM.
-//   Forward(place) makes the new state and keeps what the way back needs. Backward(place, dh) makes d_gates and, in c, what reaches
-//   the cell before; it returns what reaches the state before the step beside the gates. Reset(place) makes r * h before the
+//   Forward(place) makes the new state and keeps what the way back needs. Backward(place, dh) makes d_gates and, in
+//   c, what reaches
+//   the cell before; it returns what reaches the state before the step beside the gates. Reset(place) makes r * h
+//   before the
 //   forward step, BeforeReset(place, dh) the gradient of the third gate before Backward, which then has `through`.
 #pragma once
 

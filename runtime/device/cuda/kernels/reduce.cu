@@ -1,6 +1,7 @@
-// ReduceSum, ReduceMean, ReduceSumSquare, ReduceMax, ReduceMin and ReduceProd of floats, int64 and int32, with axes that are known at load. The order of every sum is fixed by the
-// shape alone. Threads add in the type they compute in, what they give is added in float64. A sum of many elements that has one
-// result is by all of the device (device_wide.h).
+// ReduceSum, ReduceMean, ReduceSumSquare, ReduceMax, ReduceMin and ReduceProd of floats, int64 and int32, with axes
+// that are known at load. The order of every sum is fixed by the shape alone. Threads add in the type they compute
+// in, what they give is added in float64. A sum of many elements that has one result is by all of the device
+// (device_wide.h).
 #include <cmath>
 #include <cstddef>
 #include <type_traits>

@@ -1,5 +1,6 @@
-// Resize (X, roi?, scales?, sizes?) -> (Y), what it depends on being known at load: nearest looks each place up, the other modes
-// interpolate the axes one after the other, in float32 and float64. Tables of the axes lie on the GPU.
+// Resize (X, roi?, scales?, sizes?) -> (Y), what it depends on being known at load: nearest looks each place up,
+// the other modes interpolate the axes one after the other, in float32 and float64. Tables of the axes lie on the
+// GPU.
 #include <algorithm>
 #include <utility>
 #include <vector>

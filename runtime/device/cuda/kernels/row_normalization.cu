@@ -1,5 +1,5 @@
-// InstanceNormalization (X, scale, bias) -> (Y), LpNormalization (X) -> (Y): a block a row; LRN (X) -> (Y): a thread an element.
-// Of float32 and float64. Y may not lie where X lies.
+// InstanceNormalization (X, scale, bias) -> (Y), LpNormalization (X) -> (Y): a block a row; LRN (X) -> (Y): a
+// thread an element. Of float32 and float64. Y may not lie where X lies.
 #include <algorithm>
 #include <cmath>
 

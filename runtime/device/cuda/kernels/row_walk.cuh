@@ -5,8 +5,8 @@
 
 namespace pipec::cuda {
 
-// Items first, first + step, ... of rows of `length` items each. A grid has fewer than 2^32 threads, and 64-bit divisions are
-// calls.
+// Items first, first + step, ... of rows of `length` items each. A grid has fewer than 2^32 threads, and 64-bit
+// divisions are calls.
 class RowWalk {
  public:
   __device__ RowWalk(unsigned first, unsigned step, int64_t length) : length_(length) {

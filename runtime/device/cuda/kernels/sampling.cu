@@ -1,6 +1,6 @@
-// GridSample (X, grid) -> (Y), RoiAlign (X, rois, batch_indices) -> (Y), MaxRoiPool (X, rois) -> (Y), DeformConv (X, W, offset,
-// B?, mask?) -> (Y): values between the places of X, which are reckoned in float64 as on the CPU. A thread an element of Y; of
-// float32 and float64.
+// GridSample (X, grid) -> (Y), RoiAlign (X, rois, batch_indices) -> (Y), MaxRoiPool (X, rois) -> (Y), DeformConv
+// (X, W, offset, B?, mask?) -> (Y): values between the places of X, which are reckoned in float64 as on the CPU. A
+// thread an element of Y; of float32 and float64.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -173,7 +173,8 @@ __device__ Neighbours NeighboursOf(double at, int64_t n) {
   return {true, low, high, low == n - 1 ? 0 : at - static_cast<double>(low)};
 }
 
-// The mean of the points, each interpolated; or the largest of all their weighted neighbours, as onnx's reference has it.
+// The mean of the points, each interpolated; or the largest of all their weighted neighbours, as onnx's reference
+// has it.
 template <typename T>
 __global__ void __launch_bounds__(kThreads) AlignRegions(const T* x, const T* rois, const int64_t* samples,
                                                          T* y, const RegionAlign a, const FaultSite fault) {

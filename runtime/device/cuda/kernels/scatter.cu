@@ -1,9 +1,9 @@
-// GatherGrad, ScatterND and ScatterElements: updates of places that indices name. Several updates of one place are made in the
-// order of the indices, whatever the order of threads.
+// GatherGrad, ScatterND and ScatterElements: updates of places that indices name. Several updates of one place are
+// made in the order of the indices, whatever the order of threads.
 //
-// Rows of updates (GatherGrad, ScatterND): which row each update names is found first; the updates of each row are counted, the
-// counts summed up to where each row's list begins, and the lists filled in order, by a block for each range of rows. Then each
-// element of the result is made by one thread from the updates of its row.
+// Rows of updates (GatherGrad, ScatterND): which row each update names is found first; the updates of each row are
+// counted, the counts summed up to where each row's list begins, and the lists filled in order, by a block for each
+// range of rows. Then each element of the result is made by one thread from the updates of its row.
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -220,8 +220,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareScatterNd(const KernelSpec& spec,
   });
 }
 
-// A line: the places of indices that differ in the axis' coordinate alone. One thread has a line, so that its updates are in
-// order; lines meet nowhere.
+// A line: the places of indices that differ in the axis' coordinate alone. One thread has a line, so that its
+// updates are in order; lines meet nowhere.
 struct Lines {
   int rank, axis;
   int64_t lines, length, step, data_dim, data_step;

@@ -1,5 +1,5 @@
-// Softmax, LogSoftmax (X) -> (Y) and SoftmaxGrad, LogSoftmaxGrad (dY, Y) -> (dX) along one axis. The result may lie where an
-// operand lies. A block a row, of one warp where the row is short.
+// Softmax, LogSoftmax (X) -> (Y) and SoftmaxGrad, LogSoftmaxGrad (dY, Y) -> (dX) along one axis. The result may lie
+// where an operand lies. A block a row, of one warp where the row is short.
 #include <cmath>
 
 #include "runtime/base/status.h"

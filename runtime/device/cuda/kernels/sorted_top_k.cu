@@ -1,6 +1,6 @@
-// TopK by a sort of whole rows (device_wide.h): elements become unsigned keys whose order is the one asked for, below the number
-// of their row. NaN comes before all others among the largest, after them among the smallest; of equal elements the first comes
-// first, since the sort is stable, and 0 equals -0.
+// TopK by a sort of whole rows (device_wide.h): elements become unsigned keys whose order is the one asked for,
+// below the number of their row. NaN comes before all others among the largest, after them among the smallest; of
+// equal elements the first comes first, since the sort is stable, and 0 equals -0.
 #include <bit>
 #include <type_traits>
 

@@ -43,7 +43,8 @@ __global__ void __launch_bounds__(kThreads) CopyUnits(const U* from, U* to, cons
   }
 }
 
-// Elements one by one, from places that lie apart or are one, into 16 bytes of the last axis, whose stride in `to` is 1.
+// Elements one by one, from places that lie apart or are one, into 16 bytes of the last axis, whose stride in `to`
+// is 1.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     CollectUnits(const T* from, T* to, const Axes axes, int64_t step, uint32_t units) {

@@ -1,5 +1,5 @@
-// Copies of views, chosen from their strides: at once where both lie together, 16 bytes at a time where rows do, by tiles where
-// rows of one are columns of the other.
+// Copies of views, chosen from their strides: at once where both lie together, 16 bytes at a time where rows do, by
+// tiles where rows of one are columns of the other.
 #pragma once
 
 #include <driver_types.h>
@@ -17,7 +17,8 @@ namespace pipec::cuda {
 class StridedCopy {
  public:
   StridedCopy() = default;
-  // Elements of 1, 2, 4 or 8 bytes. The places of the result are distinct. Unimplemented for more than 2^32 - 1 elements.
+  // Elements of 1, 2, 4 or 8 bytes. The places of the result are distinct. Unimplemented for more than 2^32 - 1
+  // elements.
   static absl::StatusOr<StridedCopy> Of(const KernelSpec& spec, DType dtype, const StridedMove& move);
 
   // `from` and `to` are the tensors, which the move's offsets count from; they do not overlap.

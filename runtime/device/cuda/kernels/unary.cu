@@ -1,5 +1,5 @@
-// Element-wise ops of one operand, Gelu, and the gradients of activations (dY, Y) -> (dX), which the forward result is enough
-// for but for Gelu's, (dY, X) -> (dX). NaN goes through Relu and Sign as in NumPy and PyTorch.
+// Element-wise ops of one operand, Gelu, and the gradients of activations (dY, Y) -> (dX), which the forward result
+// is enough for but for Gelu's, (dY, X) -> (dX). NaN goes through Relu and Sign as in NumPy and PyTorch.
 #include <cmath>
 #include <string>
 #include <type_traits>
