@@ -59,7 +59,9 @@ absl::StatusOr<NamedArrays> ReadNpz(const std::string& path, absl::Span<const st
     if (bytes.ok()) {
       absl::StatusOr<HostArray> array = ParseNpy(**bytes, *bytes);
       status = array.status();
-      if (array.ok()) arrays[name] = *std::move(array);
+      if (array.ok() && !arrays.emplace(name, *std::move(array)).second) {
+        status = absl::InvalidArgumentError("the file has two of this name");
+      }
     }
     if (!status.ok())
       return absl::Status(status.code(),

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -119,6 +120,18 @@ TEST(Arrays, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(std::string(OpenData(Path("none.npz"), {kX}, {}).status().message()), HasSubstr("no data at"));
   std::ofstream(Path("torn.npz")) << "PK not a zip";
   EXPECT_THAT(std::string(OpenData(Path("torn.npz"), {kX}, {}).status().message()), HasSubstr("torn.npz"));
+}
+
+TEST(Npz, TwoArraysOfOneName) {
+  const std::string path = Path("twice.npz");
+  const HostArray one = Array<uint8_t>(DType::kUint8, {1}, {1});
+  ASSERT_TRUE(WriteNpz(path, {{"a", one}, {"b", one}}).ok());
+  std::ifstream written(path, std::ios::binary);
+  std::string file{std::istreambuf_iterator<char>(written), {}};
+  for (size_t at; (at = file.find("b.npy")) != std::string::npos;) file[at] = 'a';
+  std::ofstream(path, std::ios::binary) << file;
+  EXPECT_THAT(std::string(ReadNpz(path, {}).status().message()),
+              AllOf(HasSubstr("twice.npz"), HasSubstr("'a'"), HasSubstr("two of this name")));
 }
 
 TEST(Npy, RefusesWhatItWouldMisread) {
