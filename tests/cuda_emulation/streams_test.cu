@@ -295,7 +295,9 @@ TEST(Streams, AnIgnoredWaitIsARace) {
     ASSERT_EQ(cudaEventRecord(event, first), cudaSuccess);
     ASSERT_EQ(cudaStreamWaitEvent(first, event, 0), cudaSuccess);
     ASSERT_EQ(cudaStreamWaitEvent(second, event, 0), cudaSuccess);
-    if (seed % 2 == 0) ASSERT_EQ(cudaStreamWaitEvent(second, event, 0), cudaSuccess);
+    if (seed % 2 == 0) {
+      ASSERT_EQ(cudaStreamWaitEvent(second, event, 0), cudaSuccess);
+    }
     sites = WaitSites();
     ASSERT_EQ(sites.size(), 1u);
     ASSERT_TRUE(Enqueue(second, x.data(), x.data(), x.data(), 1, 1).ok());

@@ -25,7 +25,9 @@ void ExpectOptimal(const FitTerms& fit, const std::vector<Observation>& observat
     }
     EXPECT_GE(fit[i], 0);
     EXPECT_GE(derivative, -1e-5 * scale) << "more of term " << i << " would be better";
-    if (fit[i] > 0) EXPECT_LE(derivative, 1e-5 * scale) << "less of term " << i << " would be better";
+    if (fit[i] > 0) {
+      EXPECT_LE(derivative, 1e-5 * scale) << "less of term " << i << " would be better";
+    }
   }
 }
 

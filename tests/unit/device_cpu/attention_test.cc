@@ -239,10 +239,14 @@ TEST(AttentionBlocks, CoverAllRows) {
       std::vector<bool> written(6);
       for (const AttentionBlock& block : AttentionBlocks(a, {.rows = 40, .weights = 2000, .least_rows = 8})) {
         EXPECT_LE(block.heads * block.rows, std::max<int64_t>(40, block.heads * rows));
-        if (block.heads > 1) EXPECT_LE(block.weights(), 2000);
+        if (block.heads > 1) {
+          EXPECT_LE(block.weights(), 2000);
+        }
         for (int64_t head = block.head; head < block.head + block.heads; ++head) {
           EXPECT_EQ(block.first, !written[head]);
-          if (block.first) EXPECT_EQ(block.columns, a.columns);
+          if (block.first) {
+            EXPECT_EQ(block.columns, a.columns);
+          }
           written[head] = true;
           for (int64_t row = block.row; row < block.row + block.rows; ++row) {
             ++seen[head * rows + row];

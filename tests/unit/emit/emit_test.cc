@@ -88,7 +88,9 @@ TEST_F(EmitTest, WhatIsWrittenIsAPlan) {
     std::set<std::string> saved;
     for (const plan::RankPlan& rank_plan : plans) {
       for (const plan::Parameter& parameter : rank_plan.parameters()) {
-        if (parameter.first_owner()) EXPECT_TRUE(saved.insert(parameter.name()).second) << parameter.name();
+        if (parameter.first_owner()) {
+          EXPECT_TRUE(saved.insert(parameter.name()).second) << parameter.name();
+        }
         EXPECT_EQ(parameter.states_size(), parameter.trained() ? 2 : 0);
       }
     }

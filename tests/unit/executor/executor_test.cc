@@ -189,7 +189,9 @@ TEST(Executor, TheTraceShowsEveryActionInOrder) {
   for (size_t i = 0; i < trace.size(); ++i) {
     EXPECT_EQ(trace[i].action, static_cast<int>(i));
     EXPECT_LE(trace[i].begin, trace[i].end);
-    if (i > 0) EXPECT_LE(trace[i - 1].end, trace[i].begin);
+    if (i > 0) {
+      EXPECT_LE(trace[i - 1].end, trace[i].begin);
+    }
   }
   const ProfileOfRank profile = rank.executor->profile();
   EXPECT_GT(profile.action_seconds, 0);

@@ -58,7 +58,9 @@ TEST(OrderActions, AllSchedulesAtAllSizes) {
         const absl::Status status = Compile(*module, context, Level::kPlanned);
         EXPECT_EQ(status.ok(), takes)
             << info.name << " P=" << ranks << " M=" << microbatches << ": " << status;
-        if (!takes) EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+        if (!takes) {
+          EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+        }
       }
     }
   }

@@ -22,8 +22,7 @@ struct Step {
 struct Rnn {
   static constexpr bool kResets = false;
   template <typename T>
-  static __device__ T Next(const DirectionOf& d, const Step<T>& s, const GateInputs<T>& in, int64_t i,
-                           int64_t) {
+  static __device__ T Next(const DirectionOf& d, const Step<T>&, const GateInputs<T>& in, int64_t i, int64_t) {
     return Activated(d.activations[0], in.Sum(in.x[i], in.h[i], i));
   }
 };
