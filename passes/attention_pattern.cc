@@ -13,25 +13,27 @@ namespace {
 // float32). Models use -inf, the least float, -1e9, -1e4.
 constexpr double kHidden = -1e4, kInfinity = std::numeric_limits<double>::infinity();
 
-// Elements of a constant of floats or bools whose bytes are at hand.
-std::optional<std::vector<double>> Contents(const Value* value) {
+// Calls with an element's type and the bytes of a constant of floats or bools; nullopt where they are not at hand.
+template <typename Visit>
+std::optional<double> WithElements(const Value* value, Visit visit) {
   if (!value || value->kind() != ValueKind::kConstant || !value->data.bytes) return std::nullopt;
   const std::string& bytes = *value->data.bytes;
-  const auto as = [&](auto zero) {
-    std::vector<decltype(zero)> elements(bytes.size() / sizeof(zero));
-    if (!elements.empty()) std::memcpy(elements.data(), bytes.data(), bytes.size());
-    return std::vector<double>(elements.begin(), elements.end());
-  };
-  if (value->type.dtype == DType::kFloat32) return as(float{0});
-  if (value->type.dtype == DType::kFloat64) return as(double{0});
-  if (value->type.dtype == DType::kBool) return as(char{0});
+  if (value->type.dtype == DType::kFloat32) return visit(float{}, bytes);
+  if (value->type.dtype == DType::kFloat64) return visit(double{}, bytes);
+  if (value->type.dtype == DType::kBool) return visit(char{}, bytes);
   return std::nullopt;
+}
+
+template <typename T>
+double ElementAt(const std::string& bytes, int64_t i) {
+  T element;
+  std::memcpy(&element, bytes.data() + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return static_cast<double>(element);
 }
 
 std::optional<double> Number(const Value* value) {
   if (!value || value->type.elements() != 1) return std::nullopt;
-  const auto contents = Contents(value);
-  return contents ? std::optional(contents->front()) : std::nullopt;
+  return WithElements(value, [](auto zero, const std::string& bytes) { return ElementAt<decltype(zero)>(bytes, 0); });
 }
 
 // x * c, c * x or x / c with a constant c: x, and the factor.
@@ -51,30 +53,35 @@ std::optional<Scaled> Scaling(const Value* value) {
 }
 
 // What a constant adds or puts in place of the columns behind i in row i, at most, if it leaves the others alone.
-std::optional<double> HiddenBehind(const Value* mask, double fill, bool inverted) {
+std::optional<double> HiddenBehind(const Value* mask, double fill, bool inverted, KnownMasks& known) {
   const Shape& shape = mask->type.shape;
   const size_t rank = shape.size();
   if (rank < 2 || shape[rank - 1] != shape[rank - 2] ||
       shape[rank - 1] * shape[rank - 2] != mask->type.elements()) {
     return std::nullopt;
   }
-  const auto contents = Contents(mask);
-  if (!contents) return std::nullopt;
+  const auto [place, is_new] = known.try_emplace({mask->data.bytes, fill, inverted});
+  if (!is_new) return place->second;
   const bool bools = mask->type.dtype == DType::kBool;
   const int64_t n = shape[rank - 1];
-  double most = -std::numeric_limits<double>::infinity();
-  for (int64_t i = 0; i < n * n; ++i) {
-    const double entry = (*contents)[i];
-    const bool behind = i % n > i / n;
-    if (bools ? (entry != 0) == (behind != inverted) : !behind && entry != 0) return std::nullopt;
-    if (behind) most = std::max(most, bools ? fill : entry);
-  }
-  return most;
+  return place->second = WithElements(mask, [&](auto zero, const std::string& bytes) -> std::optional<double> {
+    double most = -std::numeric_limits<double>::infinity();
+    for (int64_t row = 0, i = 0; row < n; ++row) {
+      for (int64_t column = 0; column < n; ++column, ++i) {
+        const double entry = ElementAt<decltype(zero)>(bytes, i);
+        const bool behind = column > row;
+        if (bools ? (entry != 0) == (behind != inverted) : !behind && entry != 0) return std::nullopt;
+        if (behind) most = std::max(most, bools ? fill : entry);
+      }
+    }
+    return most;
+  });
 }
 
 class Finder {
  public:
-  Finder(Node* softmax, const std::vector<Value*>& outputs) : softmax_(softmax), outputs_(outputs) {}
+  Finder(Node* softmax, const std::vector<Value*>& outputs, KnownMasks& known)
+      : softmax_(softmax), outputs_(outputs), known_(known) {}
 
   bool Find(AttentionPattern& found) { return Forwards(found) && Backwards(found); }
 
@@ -150,7 +157,7 @@ class Finder {
   }
 
   bool AddMask(Value* mask, double fill, bool inverted, AttentionPattern& found) {
-    const auto hidden = HiddenBehind(mask, fill, inverted);
+    const auto hidden = HiddenBehind(mask, fill, inverted, known_);
     // A factor behind the mask was the mask's too.
     if (hidden && *hidden * found.scale <= kHidden) {
       // A finite number might come back into sight beside another mask that hides the rest of the row.
@@ -179,14 +186,16 @@ class Finder {
 
   Node* softmax_;
   const std::vector<Value*>& outputs_;
+  KnownMasks& known_;
   bool alone_ = false;  // no other mask may stand beside the causal one
 };
 
 }  // namespace
 
-std::optional<AttentionPattern> FindAttention(Node* softmax, const std::vector<Value*>& outputs) {
+std::optional<AttentionPattern> FindAttention(Node* softmax, const std::vector<Value*>& outputs,
+                                              KnownMasks& known) {
   AttentionPattern found;
-  if (!Finder(softmax, outputs).Find(found)) return std::nullopt;
+  if (!Finder(softmax, outputs, known).Find(found)) return std::nullopt;
   return found;
 }
 

@@ -1,9 +1,13 @@
 // Attention as models spell it: products, scale, mask, softmax. What fuse_attention.cc looks for.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "compiler/ir/graph.h"
 
 namespace pipec {
@@ -20,8 +24,14 @@ struct AttentionPattern {
   std::vector<Node*> gone;  // nodes that the fused one stands for, users before what they use
 };
 
+// What is hidden by constant masks, which the layers of a model share: looked at once. By bytes, what stands where
+// bools are false, and whether they are inverted.
+using KnownMasks =
+    absl::flat_hash_map<std::tuple<std::shared_ptr<const std::string>, double, bool>, std::optional<double>>;
+
 // The attention whose weights this Softmax makes; nullopt if it is none, if its weights or anything on the way to them
 // are wanted elsewhere too (or, `outputs`, outside), or are dropped at random.
-std::optional<AttentionPattern> FindAttention(Node* softmax, const std::vector<Value*>& outputs);
+std::optional<AttentionPattern> FindAttention(Node* softmax, const std::vector<Value*>& outputs,
+                                              KnownMasks& known);
 
 }  // namespace pipec

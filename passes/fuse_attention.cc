@@ -169,8 +169,9 @@ absl::StatusOr<bool> FuseAttention(Module& module, const PassContext&) {
   for (Node* node : module.graph.Nodes()) {
     if (node->Is("Softmax")) softmaxes.push_back(node);
   }
+  KnownMasks known;
   for (Node* softmax : softmaxes) {
-    auto found = FindAttention(softmax, module.graph.outputs);
+    auto found = FindAttention(softmax, module.graph.outputs, known);
     absl::flat_hash_set<const Value*> seen;
     if (!found || (module.mode == Mode::kTrain && Learns(found->mask, seen))) continue;
     Fuser fuser(module.graph, *std::move(found));
