@@ -1,26 +1,17 @@
 // A plan's manifest -> a refusal, or a manifest that is the same written and read again.
-#include <cstdlib>
 #include <string>
 
 #include "absl/strings/string_view.h"
 #include "runtime/plan/manifest.h"
 #include "tests/fuzz/fuzz_target.h"
 
-namespace {
-
-void Require(bool holds) {
-  if (!holds) std::abort();
-}
-
-}  // namespace
-
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   const absl::StatusOr<pipec::Manifest> manifest = pipec::ParseManifest(text);
   if (!manifest.ok()) return 0;
-  Require(pipec::IsManifestOfAnyVersion(text));
+  pipec::Require(pipec::IsManifestOfAnyVersion(text));
   const std::string written = pipec::ToJson(*manifest);
   const absl::StatusOr<pipec::Manifest> again = pipec::ParseManifest(written);
-  Require(again.ok() && pipec::ToJson(*again) == written);
+  pipec::Require(again.ok() && pipec::ToJson(*again) == written);
   return 0;
 }

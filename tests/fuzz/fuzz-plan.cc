@@ -18,7 +18,14 @@ namespace pipec {
 namespace {
 
 constexpr char kParameters[] = "parameters.bin";
-constexpr int64_t kParameterBytes = 1 << 16;
+
+// What every plan's parameters are read from.
+struct Parameters : MemoryFile {
+  Parameters() : MemoryFile(kParameters) {
+    const std::vector<uint8_t> bytes(1 << 16, 0x3c);
+    Write(bytes.data(), bytes.size());
+  }
+};
 
 class Silent : public google::protobuf::io::ErrorCollector {
   void AddError(int, int, const std::string&) override {}
@@ -57,12 +64,7 @@ void RunStep(const plan::RankPlan& rank_plan, const std::string& directory) {
 }
 
 void ReadAll(const std::string& text) {
-  static MemoryFile parameters(kParameters);
-  static const bool written = [] {
-    parameters.Write(std::vector<uint8_t>(kParameterBytes, 0x3c).data(), kParameterBytes);
-    return true;
-  }();
-  (void)written;
+  static const Parameters parameters;
   plan::RankPlan rank_plan;
   Silent silent;
   google::protobuf::TextFormat::Parser parser;

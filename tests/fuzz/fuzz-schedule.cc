@@ -1,5 +1,4 @@
 // PyTorch's CSV -> a refusal, or a schedule that can be written, read again, given messages and simulated.
-#include <cstdlib>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -8,15 +7,11 @@
 
 namespace {
 
-void Require(bool holds) {
-  if (!holds) std::abort();
-}
-
 void ReadAll(absl::string_view text) {
   const absl::StatusOr<pipec::Schedule> schedule = pipec::FromCsv(text, "fuzzed.csv");
   if (!schedule.ok() || !pipec::CheckSchedule(*schedule, {}).ok()) return;
   const absl::StatusOr<pipec::Schedule> again = pipec::FromCsv(pipec::ToCsv(*schedule), "again.csv");
-  Require(again.ok() && again->ranks == schedule->ranks && again->rank_of_stage == schedule->rank_of_stage);
+  pipec::Require(again.ok() && again->ranks == schedule->ranks && again->rank_of_stage == schedule->rank_of_stage);
   bool forward_only = true;
   for (const auto& list : schedule->ranks) {
     for (const pipec::Action& action : list) forward_only &= action.kind == pipec::ActionKind::kF;
@@ -28,7 +23,7 @@ void ReadAll(absl::string_view text) {
   }
   const std::vector<pipec::StageTimes> times(schedule->shape.stages());
   const absl::StatusOr<pipec::Schedule> with = pipec::AddMessages(*schedule, links, times);
-  Require(with.ok() && pipec::CheckSchedule(*with, links).ok() && pipec::Simulate(*with, links, times).ok());
+  pipec::Require(with.ok() && pipec::CheckSchedule(*with, links).ok() && pipec::Simulate(*with, links, times).ok());
 }
 
 }  // namespace

@@ -14,11 +14,11 @@
 #include "runtime/device/cuda/kernels/strided_copy.h"
 #include "runtime/device/cuda/kernels/units.cuh"
 #include "runtime/device/cuda/launch.h"
-#include "runtime/device/operands/axis.h"
 #include "runtime/device/operands/check.h"
 #include "runtime/device/operands/one_hot.h"
 #include "runtime/device/operands/pad.h"
 #include "runtime/device/operands/reverse_sequence.h"
+#include "runtime/device/operands/tensor_scatter.h"
 
 namespace pipec::cuda {
 namespace {
@@ -209,7 +209,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareReverseSequence(const KernelSpec&
 // The cache is (outer, length, inner), the update (outer, count, inner); outer / samples rows of a sample lie together.
 struct Written {
   int64_t outer, length, count, width, rows_of_sample;  // width: of inner, in units
-  bool circular;
+  int64_t last;                                         // index that may be written at
   FaultSite fault;
 };
 template <typename U>
@@ -219,8 +219,7 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t entry = i / written.width, row = entry / written.count,
                   sample = row / written.rows_of_sample;
     const int64_t start = starts == nullptr ? 0 : starts[sample];
-    const int64_t most = written.circular ? written.length - 1 : written.length - written.count;
-    if (start < 0 || start > most) {
+    if (start < 0 || start > written.last) {
       LeaveNote(written.fault, start, sample);
       continue;
     }
@@ -230,43 +229,22 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareTensorScatter(const KernelSpec& spec, CudaContext& context) {
-  RETURN_IF_ERROR(CheckOperands(spec, {2, 3}));
-  const TensorType &cache = spec.inputs[0].type, &update = spec.inputs[1].type;
-  if (SizeOf(cache.dtype) == 0) return NoKernelFor(spec, cache.dtype);
-  const std::string mode = spec.attributes.String("mode", "linear");
-  if (mode != "linear" && mode != "circular") {
-    return Invalid(spec, absl::StrCat("mode is ", mode, ", wanted linear or circular"));
-  }
-  const int rank = static_cast<int>(cache.shape.size());
-  absl::StatusOr<int> axis = NormaliseAxis(spec.attributes.Int("axis", -2), rank);
-  if (!axis.ok()) return Invalid(spec, axis.status().message());
-  if (*axis == 0) return Invalid(spec, "axis 0 is the batch's");
-  TensorType wanted = cache;
-  if (static_cast<int>(update.shape.size()) == rank) wanted.shape[*axis] = update.shape[*axis];
-  RETURN_IF_ERROR(CheckInput(spec, 1, wanted));
-  RETURN_IF_ERROR(CheckInputElements(spec, 2, DType::kInt64, cache.shape[0]));
-  RETURN_IF_ERROR(CheckOutput(spec, 0, cache));
-  ASSIGN_OR_RETURN(const AxisView view, ViewAlong(cache.shape, *axis));
-  const int64_t count = wanted.shape[*axis], bytes = view.inner * SizeOf(cache.dtype);
-  if (count > view.length)
-    return Invalid(spec, absl::StrCat("an update of ", count, " is longer than the cache"));
-  const bool circular = mode == "circular";
-  Written written{view.outer, view.length, count, 0, view.outer / std::max<int64_t>(cache.shape[0], 1),
-                  circular};
-  written.fault = context.AddFaultSite(
-      spec, "write index", absl::StrCat("in [0,", circular ? view.length - 1 : view.length - count, "]"));
+  ASSIGN_OR_RETURN(const TensorScatterSizes sizes, ReadTensorScatter(spec));
+  Written written{sizes.outer,   sizes.length, sizes.count, 0, sizes.outer / std::max<int64_t>(sizes.samples, 1),
+                  sizes.last()};
+  written.fault = context.AddFaultSite(spec, "write index", absl::StrCat("in [0,", sizes.last(), "]"));
   return MakeKernel(
       0,
-      [=, all = cache.bytes(), indexed = Has(spec, 2)](cudaStream_t stream,
-                                                       const KernelArguments& arguments) -> absl::Status {
+      [=, all = spec.inputs[0].type.bytes(), indexed = Has(spec, 2)](
+          cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
         if (all > 0 && arguments.inputs[0] != arguments.outputs[0]) {
           RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(arguments.outputs[0], arguments.inputs[0], all,
                                                cudaMemcpyDeviceToDevice, stream));
         }
-        if (written.outer * count * bytes == 0) return absl::OkStatus();
-        const int64_t unit = UnitOf({bytes, AddressOf(arguments.inputs[1]), AddressOf(arguments.outputs[0])});
+        if (sizes.outer * sizes.count * sizes.bytes == 0) return absl::OkStatus();
+        const int64_t unit = UnitOf({sizes.bytes, AddressOf(arguments.inputs[1]), AddressOf(arguments.outputs[0])});
         Written own = written;
-        own.width = bytes / unit;
+        own.width = sizes.bytes / unit;
         return ForUnit(unit, [&](auto zero) {
           using U = decltype(zero);
           return Launch(WriteUpdate<U>, BlocksFor(own.outer * own.count * own.width), kThreads, stream,
