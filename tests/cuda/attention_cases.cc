@@ -17,10 +17,11 @@ struct Sizes {
   }
 };
 
-// Q, K, V; sometimes of so many rows that a head has several blocks.
+// Q, K, V; sometimes of so many rows that a head has several blocks, often of such rows as cuDNN takes.
 Sizes AddOperands(KernelCase& c, DType dtype, Random& random) {
   Sizes sizes{{}, Draw(random, 1, 9), 0, Draw(random, 1, 9), Draw(random, 1, 9)};
   for (int64_t axes = Draw(random, 0, 2); axes > 0; --axes) sizes.heads.push_back(Draw(random, 1, 3));
+  if (Draw(random, 0, 1)) sizes.depth = 8 * Draw(random, 1, 2), sizes.width = 8 * Draw(random, 1, 2);
   if (Draw(random, 0, 9) == 0) sizes = {{}, Draw(random, 1025, 1100), 0, 2, 1};
   const bool causal = sizes.rows < 100 && Draw(random, 0, 2) == 0;
   sizes.columns = causal ? sizes.rows : Draw(random, 1, 5) * (Draw(random, 0, 1) ? 1 : 4);

@@ -60,8 +60,10 @@ TEST_P(CudaKernel, EqualsTheCpus) {
     SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", Describe(kernel_case.spec)));
     const auto wanted = RunCase(*MakeCpuDevice(1), kernel_case);
     ASSERT_TRUE(wanted.ok()) << wanted.status();
+    const cuda_emulation::LiveObjects before = cuda_emulation::CountLiveObjects();
     const auto got = RunCase(*MakeCudaDevice(0), kernel_case);
     EXPECT_THAT(cuda_emulation::TakeReports(), testing::IsEmpty());
+    EXPECT_TRUE(cuda_emulation::CountLiveObjects() == before) << "something was not given back";
     ASSERT_TRUE(got.ok()) << got.status();
     for (size_t k = 0; k < wanted->size(); ++k) {
       if (!kernel_case.spec.outputs[k].present) continue;

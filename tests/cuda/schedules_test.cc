@@ -93,5 +93,23 @@ TEST_F(CudaPlans, RanksChangeNoNumberOfALanguageModel) {
   }
 }
 
+// Heads of 8 elements, whose attention is cuDNN's; forward once or again.
+TEST_F(CudaPlans, RanksAndRecomputeChangeNoNumberOfAttention) {
+  const TrainOptions options{.steps = 5};
+  cuda_emulation::SetDevices(2);
+  MakeModel("gpt --layers=2 --hidden=16 --heads=2 --sequence=4 --vocabulary=12 --batch=1");
+  const auto plan = [&](const std::string& flags) {
+    return MakePlan(absl::StrCat("--microbatches=2 --precision=bf16 ", flags));
+  };
+  const Trained alone = TrainEmulated(plan("--stages=1 --recompute=none"), OnCuda(1), 0, options);
+  uint64_t seed = 0;
+  for (const char* flags :
+       {"--stages=1 --recompute=all", "--stages=2 --recompute=all", "--stages=2 --schedule=zb-v"}) {
+    SCOPED_TRACE(flags);
+    ExpectSame(TrainEmulated(plan(flags), OnCuda(1 + seed % 2), seed, options), alone);
+    ++seed;
+  }
+}
+
 }  // namespace
 }  // namespace pipec

@@ -55,7 +55,7 @@ LiveObjects CountLiveObjects() {
   Machine& machine = Machine::Get();
   std::lock_guard<std::mutex> lock(machine.lock);
   return {machine.memory.live(), machine.streams.size(), machine.events.size(), machine.graphs.size(),
-          machine.graph_execs.size()};
+          machine.graph_execs.size(), machine.dnn_objects.size()};
 }
 
 }  // namespace cuda_emulation

@@ -41,6 +41,7 @@ void SetPatience(std::chrono::milliseconds patience);
 
 struct LiveObjects {
   size_t allocations, streams, events, graphs, graph_execs;
+  size_t dnn_objects;  // handles and descriptors of cuDNN
   bool operator==(const LiveObjects&) const = default;
 };
 LiveObjects CountLiveObjects();

@@ -9,30 +9,15 @@
 namespace cuda_emulation {
 namespace {
 
-cudaDataType_t TypeOf(cudnnDataType_t type) {
-  switch (type) {
-    case CUDNN_DATA_FLOAT:
-      return CUDA_R_32F;
-    case CUDNN_DATA_DOUBLE:
-      return CUDA_R_64F;
-    case CUDNN_DATA_HALF:
-      return CUDA_R_16F;
-    case CUDNN_DATA_BFLOAT16:
-      return CUDA_R_16BF;
-    default:
-      return CUDA_R_8I;
-  }
-}
-
 cudaError_t SetTensor(Machine& machine, DnnTensor& tensor, cudnnDataType_t type, cudnnTensorFormat_t format,
                       int rank, const int dims[]) {
   const auto refuse = [&](const std::string& why) {
     return machine.Refuse(cudaErrorInvalidValue, "cuDNN: " + why);
   };
-  if (ElementBytes(TypeOf(type)) == 0) return refuse("a type of elements that the double does not know");
+  if (ElementBytes(DnnTypeOf(type)) == 0) return refuse("a type of elements that the double does not know");
   if (format != CUDNN_TENSOR_NCHW) return refuse("a layout that the double does not know");
   if (rank < 4 || rank > 5) return refuse("a tensor of " + std::to_string(rank) + " axes, wanted 4 or 5");
-  tensor.type = TypeOf(type);
+  tensor.type = DnnTypeOf(type);
   tensor.rank = rank;
   int64_t elements = 1;
   for (int i = 0; i < rank; ++i) {
@@ -52,6 +37,21 @@ int64_t DnnTensor::elements() const {
   return count;
 }
 size_t DnnTensor::bytes() const { return elements() * ElementBytes(type); }
+
+cudaDataType_t DnnTypeOf(cudnnDataType_t type) {
+  switch (type) {
+    case CUDNN_DATA_FLOAT:
+      return CUDA_R_32F;
+    case CUDNN_DATA_DOUBLE:
+      return CUDA_R_64F;
+    case CUDNN_DATA_HALF:
+      return CUDA_R_16F;
+    case CUDNN_DATA_BFLOAT16:
+      return CUDA_R_16BF;
+    default:
+      return CUDA_R_8I;
+  }
+}
 
 cudnnStatus_t DnnStatusOf(cudaError_t error) {
   switch (error) {
@@ -86,9 +86,8 @@ extern "C" const char* cudnnGetErrorString(cudnnStatus_t status) {
 
 // It allocates memory of the device.
 extern "C" cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
-  return DnnStatusOf(UnsafeCall("cudnnCreate", [&](Machine&, auto&) {
-    *handle = reinterpret_cast<cudnnHandle_t>(new DnnHandle{CurrentDevice()});
-    return cudaSuccess;
+  return DnnStatusOf(UnsafeCall("cudnnCreate", [&](Machine& machine, auto&) {
+    return DnnAdd(machine, handle, new DnnHandle{CurrentDevice()});
   }));
 }
 extern "C" cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
@@ -156,7 +155,7 @@ extern "C" cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescrip
     }
     own.rank = rank;
     own.mode = mode;
-    own.compute = TypeOf(compute);
+    own.compute = DnnTypeOf(compute);
     return cudaSuccess;
   });
 }

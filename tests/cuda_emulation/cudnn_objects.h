@@ -41,23 +41,32 @@ T& DnnObject(const void* handle) {
 }
 
 cudnnStatus_t DnnStatusOf(cudaError_t error);
+// CUDA_R_8I: a type that the doubles do not compute in.
+cudaDataType_t DnnTypeOf(cudnnDataType_t type);
 
 template <typename Body>
 cudnnStatus_t DnnCall(const char* name, const Body& body) {
   return DnnStatusOf(Call(name, [&](Machine& machine, auto&) { return body(machine); }));
 }
 
+// Counted until it is destroyed.
+template <typename Handle, typename T>
+cudaError_t DnnAdd(Machine& machine, Handle* handle, T* made) {
+  machine.dnn_objects.insert(made);
+  *handle = reinterpret_cast<Handle>(made);
+  return cudaSuccess;
+}
+
 template <typename T, typename Handle>
 cudnnStatus_t DnnCreate(const char* name, Handle* handle) {
-  return DnnCall(name, [&](Machine&) {
-    *handle = reinterpret_cast<Handle>(new T);
-    return cudaSuccess;
-  });
+  return DnnCall(name, [&](Machine& machine) { return DnnAdd(machine, handle, new T); });
 }
 
 template <typename T>
 cudnnStatus_t DnnDestroy(const char* name, void* handle) {
-  return DnnStatusOf(ReleaseCall(name, [&](Machine&, bool) {
+  return DnnStatusOf(ReleaseCall(name, [&](Machine& machine, bool) {
+    if (machine.dnn_objects.erase(handle) == 0)
+      return machine.Refuse(cudaErrorInvalidResourceHandle, std::string(name) + ": of what lives no more");
     delete static_cast<T*>(handle);
     return cudaSuccess;
   }));

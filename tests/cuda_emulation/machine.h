@@ -62,6 +62,7 @@ class Machine {
   Handles<CUgraphExec_st> graph_execs;
   std::map<int, uint32_t> graph_positions;  // the last one given on each chain of a graph
   std::set<std::shared_ptr<Capture>> captures;
+  std::set<const void*> dnn_objects;  // handles and descriptors of cuDNN
 
   int64_t calls = 0;
   int64_t fail_at = 0;  // the number of the call that fails; 0: none

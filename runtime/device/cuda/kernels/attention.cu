@@ -1,9 +1,11 @@
-// FusedAttention (Q, K, V, mask?) -> (O, log_sum_exp?), block by block (operands/attention_blocks.h): cuBLASLt's
-// products, between them a softmax whose weights are rounded to the operands' type.
+// FusedAttention (Q, K, V, mask?) -> (O, log_sum_exp?): cuDNN's where it has it (dnn_attention.h), else block by block
+// (operands/attention_blocks.h): cuBLASLt's products, between them a softmax whose weights are rounded to the
+// operands' type.
 #include <cmath>
 
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/kernels/attention.cuh"
+#include "runtime/device/cuda/kernels/dnn_attention.h"
 #include "runtime/device/cuda/kernels/make_kernel.h"
 #include "runtime/device/cuda/kernels/matmul.h"
 #include "runtime/device/cuda/kernels/register.h"
@@ -155,6 +157,8 @@ class AttentionKernel : public Kernel {
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareAttention(const KernelSpec& spec, CudaContext& context) {
   ASSIGN_OR_RETURN(const Attention a, Attention::Of(spec));
+  absl::StatusOr<std::unique_ptr<Kernel>> dnn = MakeDnnAttention(spec, a, context);
+  if (!absl::IsUnimplemented(dnn.status())) return dnn;
   return ForAllFloats(spec, a.dtype, [&](auto tag) {
     return AttentionKernel<typename decltype(tag)::type>::Make(spec, a, context);
   });

@@ -9,22 +9,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/device/cuda/kernels/dnn_status.h"
 #include "runtime/device/cuda/owned_handle.h"
 
 namespace pipec::cuda {
 namespace {
 
 constexpr size_t kMostWorkspace = size_t{128} << 20;
-
-absl::Status DnnStatus(cudnnStatus_t status, absl::string_view call) {
-  if (status == CUDNN_STATUS_SUCCESS) return absl::OkStatus();
-  const absl::StatusCode code = CUDNN_STATUS_CATEGORY(status) == CUDNN_STATUS_NOT_SUPPORTED
-                                    ? absl::StatusCode::kUnimplemented
-                                    : absl::StatusCode::kInternal;
-  return absl::Status(code, absl::StrCat(call, ": ", cudnnGetErrorString(status)));
-}
-
-#define RETURN_IF_DNN_ERROR(call) RETURN_IF_ERROR(DnnStatus(call, #call))
 
 using Tensor = OwnedHandle<cudnnTensorDescriptor_t, cudnnDestroyTensorDescriptor>;
 using Filter = OwnedHandle<cudnnFilterDescriptor_t, cudnnDestroyFilterDescriptor>;
