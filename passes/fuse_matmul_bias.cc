@@ -3,17 +3,12 @@
 //   after:  y = ai.pipec::FusedMatMul(x, W, b)
 // So a product's result is written once, and in 16 bits rounded once; and the gradients of W and b are one node.
 // Only if nothing else uses t. A cut at t is one at y: the arithmetic is the same wherever the cut is.
-// Activations stay nodes. One that runs again would take its product along, which costs far more; its gradient would
-// be part of the next product's, which another stage may have; and cuBLASLt's Relu makes 0 of NaN (NVIDIA's forum,
-// topic 329783), where a loss that is not finite must show.
 // Level model; before the cut, as every change of arithmetic, and before gradients. After fuse-transpose-matmul,
 // whose products have biases too; before split-parameter-ops, which asks for the uses of parameters.
-#include <algorithm>
 #include <string>
-#include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
+#include "passes/keep_cut.h"
 #include "passes/passes.h"
 
 namespace pipec {
@@ -70,12 +65,7 @@ absl::StatusOr<bool> FuseMatmulBias(Module& module, const PassContext& context) 
     if (operand < 0) continue;
     const std::string product = node->input(operand)->name();
     Fuse(graph, node, operand);
-    const std::vector<std::string>& cut = context.options.cut;
-    Value* const result = node->output(0);
-    if (absl::c_linear_search(cut, product) && !absl::c_linear_search(cut, result->name()) &&
-        !outputs.contains(result)) {
-      graph.Rename(result, product);
-    }
+    KeepCut(graph, context.options, product, node->output(0));
     changed = true;
   }
   return changed;

@@ -14,6 +14,7 @@ absl::StatusOr<bool> EliminateDead(Module& module, const PassContext& context);
 absl::StatusOr<bool> FuseAttention(Module& module, const PassContext& context);
 absl::StatusOr<bool> FuseTransposeMatmul(Module& module, const PassContext& context);
 absl::StatusOr<bool> FuseMatmulBias(Module& module, const PassContext& context);
+absl::StatusOr<bool> FuseMatmulGelu(Module& module, const PassContext& context);
 absl::StatusOr<bool> SplitParameterOps(Module& module, const PassContext& context);
 absl::StatusOr<bool> AddLora(Module& module, const PassContext& context);
 absl::StatusOr<bool> CopyOutputs(Module& module, const PassContext& context);
@@ -29,6 +30,7 @@ absl::StatusOr<bool> BuildLoss(Module& module, const PassContext& context);
 absl::StatusOr<bool> BuildGradients(Module& module, const PassContext& context);
 absl::StatusOr<bool> RecomputeCasts(Module& module, const PassContext& context);
 absl::StatusOr<bool> WidenSums(Module& module, const PassContext& context);
+absl::StatusOr<bool> FuseMatmulGeluGrad(Module& module, const PassContext& context);
 absl::StatusOr<bool> SplitBackward(Module& module, const PassContext& context);
 absl::StatusOr<bool> BuildUpdate(Module& module, const PassContext& context);
 

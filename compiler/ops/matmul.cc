@@ -1,5 +1,6 @@
 // Matrix products.
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,16 +14,24 @@
 namespace pipec {
 namespace {
 
+constexpr absl::string_view kGeluTanh = "GeluTanh", kGeluTanhGrad = "GeluTanhGrad";
+
 // The shape of an operand after its transposition, if it has the rank for one.
 Shape Transposed(Shape shape, bool transpose) {
   if (transpose && shape.size() >= 2) std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
   return shape;
 }
 
+// FLOP of an element's activation: Gelu's and GeluGrad's (elementwise.cc).
+double ActivationFlops(const Node& node) {
+  const std::string activation = node.attributes.String("activation");
+  return activation == kGeluTanh ? 8 : activation == kGeluTanhGrad ? 12 : 0;
+}
+
 NodeCost MatMulCost(const Node& node) {
   const Shape a = Transposed(node.input(0)->type.shape, node.attributes.Int("trans_a") != 0);
   const double out = Elements(node.output(0));
-  return {2.0 * out * a.back() + (node.input(2) ? out : 0), BytesOf(node)};
+  return {out * (2.0 * a.back() + (node.input(2) ? 1 : 0) + ActivationFlops(node)), BytesOf(node)};
 }
 
 NodeCost MatMulWeightGradCost(const Node& node) {
@@ -89,9 +98,28 @@ absl::StatusOr<DType> ResultOf(const NodeSpec& spec) {
   return result;
 }
 
-// (A, B, bias?) -> (Y) with leading axes broadcast as in ONNX MatMul.
+// Y's activation: what it is, and where GeluGrad takes the slope, operand 3.
+absl::Status CheckActivation(const NodeSpec& spec, const TensorType& y) {
+  const std::string activation = spec.attributes.String("activation");
+  if (!activation.empty() && activation != kGeluTanh && activation != kGeluTanhGrad) {
+    return BadOperands(spec, absl::StrCat("activation is '", activation, "', wanted '", kGeluTanh, "' or '",
+                                          kGeluTanhGrad, "'"));
+  }
+  if (activation != kGeluTanhGrad) {
+    return Present(spec, 3)
+               ? BadOperands(spec, absl::StrCat("operand 3 is for activation '", kGeluTanhGrad, "'"))
+               : absl::OkStatus();
+  }
+  if (Present(spec, 2))
+    return BadOperands(spec, absl::StrCat("activation '", kGeluTanhGrad, "' takes no bias"));
+  if (!Present(spec, 3) || TypeOf(spec, 3) != y)
+    return BadOperands(spec, absl::StrCat("operand 3 must be ", ToString(y)));
+  return absl::OkStatus();
+}
+
+// (A, B, bias?, X?) -> (Y) with leading axes broadcast as in ONNX MatMul.
 InferredTypes InferFusedMatMul(const NodeSpec& spec) {
-  RETURN_IF_ERROR(CheckOperands(spec, 2, 3));
+  RETURN_IF_ERROR(CheckOperands(spec, 2, 4));
   RETURN_IF_ERROR(CheckOutputs(spec, 1, 1));
   ASSIGN_OR_RETURN(const DType result, ResultOf(spec));
   Shape a = Transposed(TypeOf(spec, 0).shape, spec.attributes.Int("trans_a") != 0);
@@ -122,6 +150,7 @@ InferredTypes InferFusedMatMul(const NodeSpec& spec) {
     if (const TensorType bias{result, {out.back()}}; TypeOf(spec, 2) != bias)
       return BadOperands(spec, absl::StrCat("the bias must be ", ToString(bias)));
   }
+  RETURN_IF_ERROR(CheckActivation(spec, {result, out}));
   return std::vector<TensorType>{{result, out}};
 }
 

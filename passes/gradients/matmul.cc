@@ -1,6 +1,9 @@
 // Matrix products. With Y = A B + bias: dA = dY B^T, dB = A^T dY, summed over broadcast batch axes (the ONNX op
 // MatMul, NumPy's rules for operands with one axis), dbias = dY summed over rows. Of a weight matrix and a bias
 // both gradients are one node, as the product reads dY anyhow.
+#include <string>
+
+#include "absl/strings/str_cat.h"
 #include "passes/gradients/rules.h"
 #include "runtime/base/small_floats.h"
 
@@ -89,10 +92,30 @@ std::vector<Value*> MatMul(GradientBuilder& b, absl::Span<Value* const> dy, cons
   return ProductGradient(b, dy[0], wanted, false, false, 1);
 }
 
+// What reaches the product: Gelu's slope is taken where it was, which is computed again.
+Value* GeluGradient(GradientBuilder& b, Value* dy) {
+  const Node& forward = *b.forward();
+  Attributes again = forward.attributes, form;
+  again.Erase("activation");
+  form.Set("approximate", std::string("tanh"));
+  Value* x = b.Emit("FusedMatMul", {forward.inputs().begin(), forward.inputs().end()}, std::move(again),
+                    kPipecDomain);
+  return b.Emit("GeluGrad", {dy, x}, std::move(form), kPipecDomain);
+}
+
 std::vector<Value*> FusedMatMul(GradientBuilder& b, absl::Span<Value* const> dy,
                                 const std::vector<bool>& wanted) {
   const Attributes& a = b.forward()->attributes;
-  return ProductGradient(b, dy[0], wanted, a.Int("trans_a"), a.Int("trans_b"), a.Float("alpha", 1));
+  const std::string activation = a.String("activation");
+  Value* product = dy[0];
+  if (activation == "GeluTanh") {
+    product = GeluGradient(b, dy[0]);
+  } else if (!activation.empty()) {
+    b.Fail(absl::UnimplementedError(
+        absl::StrCat("node ", b.forward()->name(), " has activation '", activation, "', which has no gradient")));
+  }
+  if (!b.status().ok()) return {};
+  return ProductGradient(b, product, wanted, a.Int("trans_a"), a.Int("trans_b"), a.Float("alpha", 1));
 }
 
 // Y = alpha * op(A) op(B) + beta * C.

@@ -159,6 +159,27 @@ TEST(CudaKernels, ABiasAndItsGradientAreEpilogues) {
   }
 }
 
+// The gradient's other operand must have rows of a multiple of 8 elements.
+TEST(CudaKernels, GeluAndItsGradientAreEpilogues) {
+  for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kFloat64}) {
+    for (const int64_t n : {8, 12}) {
+      const auto is = [&](Shape shape) { return TensorType{dtype, std::move(shape)}; };
+      const Name name("ai.pipec", "FusedMatMul");
+      KernelCase bare = OfTypes(name, {is({6, 4}), is({4, n})}, {is({6, n})}),
+                 biased = OfTypes(name, {is({6, 4}), is({4, n}), is({n})}, {is({6, n})}),
+                 gradient = OfTypes(name, {is({6, 4}), is({4, n}), is({n}), is({6, n})}, {is({6, n})});
+      gradient.spec.inputs[2].present = false;
+      for (KernelCase* c : {&bare, &biased, &gradient}) {
+        c->spec.attributes.Set("activation", std::string(c == &gradient ? "GeluTanhGrad" : "GeluTanh"));
+        const std::string said = SaysOfItsCalls(*c);
+        EXPECT_THAT(said, testing::HasSubstr("cublasLtMatmul"));
+        const bool whole = dtype != DType::kFloat64 && (c != &gradient || n % 8 == 0);
+        EXPECT_EQ(said.find("launching a kernel") == std::string::npos, whole) << Describe(c->spec);
+      }
+    }
+  }
+}
+
 TEST(CudaKernels, ManyElementsAreForAllOfTheDevice) {
   const TensorType many{DType::kFloat32, {1 << 16}}, one{DType::kFloat32, {1}};
   EXPECT_THAT(SaysOfItsCalls(OfTypes({"", "ReduceSum"}, {many}, {one})),

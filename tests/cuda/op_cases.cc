@@ -110,7 +110,10 @@ MakeCase MatMul(const std::string& domain, const std::string& op) {
       c.spec.attributes.Set("trans_b", int64_t{tb});
       c.spec.attributes.Set("alpha", 0.5f);
     }
-    const int64_t m = Draw(random, 1, 9), k = Draw(random, 0, 12), n = Draw(random, 1, 9);
+    // Rows of a multiple of 8 elements are what cuBLASLt takes Gelu's slope of.
+    const bool gradient = fused && Draw(random, 0, 3) == 0, even = gradient && Draw(random, 0, 1);
+    const int64_t m = Draw(random, 1, 9), k = Draw(random, 0, 12),
+                  n = even ? 8 * Draw(random, 1, 2) : Draw(random, 1, 9);
     Shape a, b, y;
     for (int64_t rank = Draw(random, 0, 3); rank > 0; --rank) {
       const int64_t dim = Draw(random, 1, 3), one = Draw(random, 0, 3);
@@ -123,7 +126,14 @@ MakeCase MatMul(const std::string& domain, const std::string& op) {
     y.push_back(m), y.push_back(n);
     AddInput(c, {dtype, a}, random);
     AddInput(c, {dtype, b}, random);
-    if (fused && Draw(random, 0, 1)) AddInput(c, {dtype, {n}}, random);
+    if (fused && !gradient && Draw(random, 0, 1)) AddInput(c, {dtype, {n}}, random);
+    if (fused && !gradient && Draw(random, 0, 1)) c.spec.attributes.Set("activation", std::string("GeluTanh"));
+    if (gradient) {
+      c.spec.attributes.Set("activation", std::string("GeluTanhGrad"));
+      AddInput(c, {dtype, {n}}, random);
+      c.spec.inputs.back().present = false;
+      AddInput(c, {dtype, y}, random);
+    }
     c.spec.outputs.push_back({{dtype, y}});
     return c;
   };

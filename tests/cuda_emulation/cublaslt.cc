@@ -1,16 +1,13 @@
-// Doubles of the calls of cuBLASLt that multiply matrices: column-major layouts, batches, transposition, C and D
-// alike, the epilogues of a bias and of its gradient. They refuse what NVIDIA's documents forbid: shapes and
-// leading dimensions that do not fit, an algorithm of another problem, addresses that are less aligned than it was
-// chosen for, a workspace that is too small or not aligned to 256 bytes, an epilogue of float64 or without a
-// vector. A vector has D's type; its length is that of D's columns for a bias and for BGRADA, that of D's rows for
-// BGRADB (cublasLt.h, cublasLtEpilogue_t).
+// Doubles of the calls of cuBLASLt that multiply matrices (blas_problem.h). They refuse what NVIDIA's documents forbid:
+// what a problem may not be, an algorithm of another problem, addresses that are less aligned than it was chosen for, a
+// workspace that is too small or not aligned to 256 bytes, an epilogue without its operand.
 #include <cublasLt.h>
 
 #include <algorithm>
 #include <cstring>
 #include <string>
-#include <vector>
 
+#include "tests/cuda_emulation/blas_problem.h"
 #include "tests/cuda_emulation/call.h"
 #include "tests/cuda_emulation/capture.h"
 #include "tests/cuda_emulation/elements.h"
@@ -21,21 +18,6 @@ namespace {
 
 constexpr size_t kWorkspace = 4096;  // what every algorithm asks for
 
-struct Layout {
-  cudaDataType_t type;
-  int64_t rows, columns, lead;
-  int32_t batches = 1;
-  int64_t step = 0;
-};
-struct Description {
-  cublasComputeType_t compute;
-  cudaDataType_t scale;
-  int32_t transpose_a = CUBLAS_OP_N, transpose_b = CUBLAS_OP_N;
-  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  void* vector = nullptr;
-
-  bool has_vector() const { return epilogue != CUBLASLT_EPILOGUE_DEFAULT; }
-};
 struct Preference {
   uint64_t workspace = 0;
   uint32_t alignment[4] = {256, 256, 256, 256};  // of A, B, C, D
@@ -44,7 +26,7 @@ struct Preference {
 struct Algorithm {
   uint64_t problem;
   uint32_t alignment[4];
-  uintptr_t vector_alignment;
+  uintptr_t vector_alignment, matrix_alignment;
 };
 static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
 
@@ -60,104 +42,10 @@ T Load(const std::byte* at) {
   return value;
 }
 
-// What is wrong with the problem, in words; "" if nothing.
-std::string Fault(const Description& description, const Layout& a, const Layout& b, const Layout& c,
-                  const Layout& d) {
-  const bool ta = description.transpose_a != CUBLAS_OP_N, tb = description.transpose_b != CUBLAS_OP_N;
-  const int64_t m = ta ? a.columns : a.rows, k = ta ? a.rows : a.columns, n = tb ? b.rows : b.columns;
-  if ((tb ? b.columns : b.rows) != k) return "the inner dimensions of A and B differ";
-  if (d.rows != m || d.columns != n) return "D has not the shape of the product";
-  if (c.rows != d.rows || c.columns != d.columns || c.type != d.type) return "C is not of D's shape and type";
-  for (const Layout* layout : {&a, &b, &c, &d}) {
-    if (layout->lead < layout->rows) return "a leading dimension is less than the rows";
-    if (layout->batches != d.batches) return "the batch counts differ";
-  }
-  if (d.batches > 1 && d.step < d.lead * d.columns) return "the batches of D overlap";
-  if (a.type != b.type) return "A and B differ in type";
-  const bool doubles = a.type == CUDA_R_64F;
-  if (doubles != (d.type == CUDA_R_64F) || (d.type != a.type && d.type != CUDA_R_32F) ||
-      description.compute != (doubles ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F) ||
-      description.scale != (doubles ? CUDA_R_64F : CUDA_R_32F) || ElementBytes(a.type) == 0) {
-    return "no kernel computes with these types";
-  }
-  if (description.has_vector()) {
-    if (doubles) return "there are no epilogues of float64";
-    if (d.batches > 1) return "the double knows no epilogues of batches";
-  }
-  return "";
-}
-
 // What an address is aligned to, as far as anybody asks. None stands for a good one.
 uintptr_t AlignmentOf(const void* address) {
   const auto bits = reinterpret_cast<uintptr_t>(address);
   return bits == 0 ? 16 : std::min<uintptr_t>(bits & (~bits + 1), 16);
-}
-
-int64_t VectorLength(const Description& description, const Layout& d) {
-  return description.epilogue == CUBLASLT_EPILOGUE_BGRADB ? d.columns : d.rows;
-}
-
-uint64_t ProblemOf(const Description& description, const Layout& a, const Layout& b, const Layout& c,
-                   const Layout& d) {
-  uint64_t hash =
-      (uint64_t{description.epilogue} * 3 + description.transpose_a) * 3 + description.transpose_b;
-  for (const Layout* layout : {&a, &b, &c, &d}) {
-    for (int64_t part : {int64_t{layout->type}, layout->rows, layout->columns, layout->lead,
-                         int64_t{layout->batches}, layout->step}) {
-      hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15u;
-      hash ^= hash >> 29;
-    }
-  }
-  return hash;
-}
-
-// Bytes from the first element of the first batch to the last of the last.
-size_t Extent(const Layout& layout) {
-  return ((layout.batches - 1) * layout.step + (layout.columns - 1) * layout.lead + layout.rows) *
-         ElementBytes(layout.type);
-}
-
-void Multiply(const Description& description, double alpha, double beta, const void* a_data, const Layout& a,
-              const void* b_data, const Layout& b, const void* c_data, const Layout& c, void* d_data,
-              const Layout& d) {
-  const auto* const from_a = static_cast<const std::byte*>(a_data);
-  const auto* const from_b = static_cast<const std::byte*>(b_data);
-  const auto* const from_c = static_cast<const std::byte*>(c_data);
-  const bool ta = description.transpose_a != CUBLAS_OP_N, tb = description.transpose_b != CUBLAS_OP_N;
-  const int64_t depth = ta ? a.rows : a.columns;
-  for (int64_t batch = 0; batch < d.batches; ++batch) {
-    for (int64_t column = 0; column < d.columns; ++column) {
-      for (int64_t row = 0; row < d.rows; ++row) {
-        double sum = 0;
-        for (int64_t i = 0; i < depth; ++i) {
-          sum +=
-              GetElement(a.type, from_a, batch * a.step + (ta ? i + row * a.lead : row + i * a.lead)) *
-              GetElement(b.type, from_b, batch * b.step + (tb ? column + i * b.lead : i + column * b.lead));
-        }
-        double value = alpha * sum;
-        if (description.epilogue == CUBLASLT_EPILOGUE_BIAS)
-          value += GetElement(d.type, description.vector, row);
-        if (beta != 0) value += beta * GetElement(c.type, from_c, batch * c.step + row + column * c.lead);
-        PutElement(d.type, static_cast<std::byte*>(d_data), batch * d.step + row + column * d.lead, value);
-      }
-    }
-  }
-}
-
-// The bias gradient: op(A) or op(B) summed over what the product sums over.
-void SumOperand(const Description& description, const void* a, const Layout& la, const void* b,
-                const Layout& lb, const Layout& d) {
-  const bool of_a = description.epilogue == CUBLASLT_EPILOGUE_BGRADA;
-  if (!of_a && description.epilogue != CUBLASLT_EPILOGUE_BGRADB) return;
-  const Layout& from = of_a ? la : lb;
-  // Whether the sum goes over columns of what lies there.
-  const bool columns = of_a ? description.transpose_a == CUBLAS_OP_N : description.transpose_b != CUBLAS_OP_N;
-  for (int64_t i = 0; i < VectorLength(description, d); ++i) {
-    double sum = 0;
-    for (int64_t k = 0; k < (columns ? from.columns : from.rows); ++k)
-      sum += GetElement(from.type, of_a ? a : b, columns ? i + k * from.lead : k + i * from.lead);
-    PutElement(d.type, description.vector, i, sum);
-  }
 }
 
 cublasStatus_t StatusOf(cudaError_t error) {
@@ -234,12 +122,20 @@ extern "C" cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t ha
       uint32_t asked = 0;
       const cudaError_t error = SetBytes(&asked, sizeof asked, value, bytes, machine);
       if (error != cudaSuccess) return error;
-      if (asked != CUBLASLT_EPILOGUE_DEFAULT && asked != CUBLASLT_EPILOGUE_BIAS &&
-          asked != CUBLASLT_EPILOGUE_BGRADA && asked != CUBLASLT_EPILOGUE_BGRADB) {
+      Description made{};
+      made.epilogue = asked;
+      if (asked != CUBLASLT_EPILOGUE_DEFAULT && asked != CUBLASLT_EPILOGUE_GELU && !made.has_vector() &&
+          !made.has_matrix()) {
         return machine.Refuse(cudaErrorInvalidValue, "an epilogue that the double does not know");
       }
       description.epilogue = asked;
       return cudaSuccess;
+    }
+    if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER) {
+      return SetBytes(&description.matrix, sizeof description.matrix, value, bytes, machine);
+    }
+    if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD) {
+      return SetBytes(&description.matrix_lead, sizeof description.matrix_lead, value, bytes, machine);
     }
     if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER) {
       return SetBytes(&description.vector, sizeof description.vector, value, bytes, machine);
@@ -316,7 +212,8 @@ extern "C" cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cubla
     const Preference& asked = As<Preference>(preference);
     Algorithm algorithm{ProblemOf(As<Description>(description), la, lb, lc, ld),
                         {},
-                        AlignmentOf(As<Description>(description).vector)};
+                        AlignmentOf(As<Description>(description).vector),
+                        AlignmentOf(As<Description>(description).matrix)};
     std::memcpy(algorithm.alignment, asked.alignment, sizeof asked.alignment);
     results[0] = {};
     std::memcpy(&results[0].algo, &algorithm, sizeof algorithm);
@@ -359,6 +256,11 @@ extern "C" cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t 
       if (AlignmentOf(description.vector) < algorithm.vector_alignment)
         return refuse("the epilogue's vector is less aligned than the algorithm was chosen for");
     }
+    if (description.has_matrix()) {
+      if (description.matrix == nullptr) return refuse("the epilogue has no auxiliary matrix");
+      if (AlignmentOf(description.matrix) < algorithm.matrix_alignment)
+        return refuse("the auxiliary matrix is less aligned than the algorithm was chosen for");
+    }
     if (workspace_bytes > 0 && reinterpret_cast<uintptr_t>(workspace) % 256 != 0) {
       return refuse("the workspace is not aligned to 256 bytes");
     }
@@ -377,10 +279,15 @@ extern "C" cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t 
                     }
                     if (auto failure = CheckRange(operation, d, Extent(ld), Access::kWrite)) return failure;
                     if (description.has_vector()) {
-                      const Access access =
-                          description.epilogue == CUBLASLT_EPILOGUE_BIAS ? Access::kRead : Access::kWrite;
+                      const Access access = description.adds_bias() ? Access::kRead : Access::kWrite;
                       const size_t length = VectorLength(description, ld) * ElementBytes(ld.type);
                       if (auto failure = CheckRange(operation, description.vector, length, access))
+                        return failure;
+                    }
+                    if (description.has_matrix()) {
+                      Layout matrix = ld;
+                      matrix.lead = description.matrix_lead;
+                      if (auto failure = CheckRange(operation, description.matrix, Extent(matrix), Access::kRead))
                         return failure;
                     }
                     if (workspace_bytes > 0) {

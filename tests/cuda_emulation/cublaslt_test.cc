@@ -10,7 +10,9 @@ namespace cuda_emulation {
 namespace {
 
 using testing::ElementsAre;
+using testing::FloatNear;
 using testing::HasSubstr;
+using testing::Pointwise;
 
 // D (2 x 3) = A (2 x 2) B (2 x 3), column-major.
 class CublasLt : public testing::Test {
@@ -47,6 +49,10 @@ class CublasLt : public testing::Test {
     const float one = 1, zero = 0;
     return cublasLtMatmul(handle_, product_, &one, a_data_.data(), a_, b_data_.data(), b_, &zero,
                           d_data_.data(), d_, d_data_.data(), d_, &chosen_.algo, nullptr, 0, nullptr);
+  }
+
+  void ExpectD(const std::vector<float>& wanted) {
+    EXPECT_THAT(d_data_.Read(), Pointwise(FloatNear(1e-5f), wanted));
   }
 
   cublasLtHandle_t handle_ = nullptr;
@@ -92,8 +98,54 @@ TEST_F(CublasLt, RefusesWhatItsDocumentsForbid) {
   Set(CUBLASLT_EPILOGUE_BGRADB);
   EXPECT_EQ(Run(), CUBLAS_STATUS_INVALID_VALUE);
   EXPECT_THAT(TakeReports(), ElementsAre(HasSubstr("the algorithm is another problem's")));
-  Set(CUBLASLT_EPILOGUE_GELU_BIAS);
+  Set(CUBLASLT_EPILOGUE_RELU_BIAS);
   EXPECT_THAT(TakeReports(), ElementsAre(HasSubstr("an epilogue that the double does not know")));
+}
+
+TEST_F(CublasLt, TakesGeluOfTheSum) {
+  Set(CUBLASLT_EPILOGUE_GELU);  // of 1 2 3 4 4 6
+  ASSERT_EQ(Choose(), CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(Run(), CUBLAS_STATUS_SUCCESS);
+  ExpectD({0.841192f, 1.954598f, 2.996363f, 3.999930f, 3.999930f, 6.f});
+  DeviceArray<float> bias({-1, -3});
+  Set(CUBLASLT_EPILOGUE_GELU_BIAS);  // of 0 -1 2 1 3 3
+  Set(bias.data());
+  ASSERT_EQ(Choose(), CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(Run(), CUBLAS_STATUS_SUCCESS);
+  ExpectD({0, -0.158808f, 1.954598f, 0.841192f, 2.996363f, 2.996363f});
+}
+
+TEST_F(CublasLt, TakesGelusSlopeAtAnAuxiliaryMatrix) {
+  std::vector<float> at(18, 100);  // 2 x 3, 8 elements from column to column
+  for (int i = 0; i < 6; ++i) at[i / 2 * 8 + i % 2] = static_cast<float>(i - 2) / 2;  // -1 -0.5 0 0.5 1 1.5
+  DeviceArray<float> matrix(at), short_one(std::vector<float>(17));
+  const auto lead = [&](int64_t elements) {
+    cublasLtMatmulDescSetAttribute(product_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &elements, sizeof elements);
+  };
+  const auto lies = [&](const float* address) {
+    cublasLtMatmulDescSetAttribute(product_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &address, sizeof address);
+  };
+  Set(CUBLASLT_EPILOGUE_DGELU);
+  lies(matrix.data());
+  for (const int64_t wrong : {0, 2, 12}) {
+    lead(wrong);
+    EXPECT_EQ(Choose(), CUBLAS_STATUS_INVALID_VALUE);
+    EXPECT_THAT(TakeReports(), ElementsAre(HasSubstr("a leading dimension that is a multiple of 8")));
+  }
+  lead(8);
+  ASSERT_EQ(Choose(), CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(Run(), CUBLAS_STATUS_SUCCESS);
+  ExpectD({-0.082964f, 2 * 0.132630f, 3 * 0.5f, 4 * 0.867370f, 4 * 1.082964f, 6 * 1.127711f});
+  lies(nullptr);
+  EXPECT_EQ(Run(), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_THAT(TakeReports(), ElementsAre(HasSubstr("the epilogue has no auxiliary matrix")));
+  lies(matrix.data() + 1);
+  EXPECT_EQ(Run(), CUBLAS_STATUS_INVALID_VALUE);
+  EXPECT_THAT(TakeReports(), ElementsAre(HasSubstr("the auxiliary matrix is less aligned")));
+  lies(short_one.data());  // one element short
+  ASSERT_EQ(Run(), CUBLAS_STATUS_SUCCESS);
+  EXPECT_NE(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_THAT(TakeReports(), testing::Not(testing::IsEmpty()));
 }
 
 TEST_F(CublasLt, AVectorMustReachThatFar) {

@@ -10,6 +10,24 @@ namespace {
 
 using Name = Body::Name;
 
+// Phi(x) + x phi(x); for `tanh` the derivative of 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+Name GeluSlope(Body& b, DType dtype, const Name& x, bool tanh) {
+  const Name half = b.Scalar(dtype, 0.5), one = b.Scalar(dtype, 1), square = b.Mul(x, x);
+  if (tanh) {
+    const double outer = std::sqrt(2 / std::numbers::pi), cubic = 0.044715;
+    const Name inside =
+        b.Mul(b.Mul(x, b.Scalar(dtype, outer)), b.Add(one, b.Mul(b.Scalar(dtype, cubic), square)));
+    const Name t = b.Op("Tanh", {inside});
+    const Name slope = b.Mul(b.Scalar(dtype, outer), b.Add(one, b.Mul(b.Scalar(dtype, 3 * cubic), square)));
+    const Name bent = b.Mul(b.Mul(x, b.Sub(one, b.Mul(t, t))), slope);
+    return b.Mul(half, b.Add(b.Add(one, t), bent));
+  }
+  const Name erf = b.Op("Erf", {b.Mul(x, b.Scalar(dtype, std::sqrt(0.5)))});
+  const Name density = b.Mul(b.Op("Exp", {b.Mul(square, b.Scalar(dtype, -0.5))}),
+                             b.Scalar(dtype, 1 / std::sqrt(2 * std::numbers::pi)));
+  return b.Add(b.Mul(half, b.Add(one, erf)), b.Mul(x, density));
+}
+
 void FusedMatMul(Body& b) {
   const DType dtype = static_cast<DType>(b.attributes().Int("to", static_cast<int64_t>(b.type(0).dtype)));
   const auto operand = [&](int i, absl::string_view attribute) {
@@ -24,7 +42,11 @@ void FusedMatMul(Body& b) {
   const Name product = b.Op("MatMul", {left, right});
   const float alpha = b.attributes().Float("alpha", 1);
   const Name scaled = alpha == 1 ? product : b.Mul(product, b.Scalar(dtype, alpha));
-  b.Result(0, b.has(2) ? b.Add(scaled, b.in(2)) : scaled);
+  const Name sum = b.has(2) ? b.Add(scaled, b.in(2)) : scaled;
+  const std::string activation = b.attributes().String("activation");
+  b.Result(0, activation == "GeluTanh"       ? b.Op("Gelu", {sum}, {{"approximate", std::string("tanh")}})
+              : activation == "GeluTanhGrad" ? b.Mul(sum, GeluSlope(b, dtype, b.in(3), true))
+                                             : sum);
 }
 
 // (dY, X) -> (dW, dBias)
@@ -52,30 +74,18 @@ void ReluGrad(Body& b) {
   b.Result(0, b.Where(b.Op("Greater", {b.in(1), zero}), b.in(0), zero));
 }
 
-// Phi(x) + x phi(x); for "tanh" the derivative of 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
 void GeluGrad(Body& b) {
-  const DType dtype = b.type(0).dtype;
-  const Name x = b.in(1), half = b.Scalar(dtype, 0.5), one = b.Scalar(dtype, 1), square = b.Mul(x, x);
-  if (b.attributes().String("approximate", "none") == "tanh") {
-    const double outer = std::sqrt(2 / std::numbers::pi), cubic = 0.044715;
-    const Name inside =
-        b.Mul(b.Mul(x, b.Scalar(dtype, outer)), b.Add(one, b.Mul(b.Scalar(dtype, cubic), square)));
-    const Name t = b.Op("Tanh", {inside});
-    const Name slope = b.Mul(b.Scalar(dtype, outer), b.Add(one, b.Mul(b.Scalar(dtype, 3 * cubic), square)));
-    const Name bent = b.Mul(b.Mul(x, b.Sub(one, b.Mul(t, t))), slope);
-    b.Result(0, b.Mul(b.in(0), b.Mul(half, b.Add(b.Add(one, t), bent))));
-    return;
-  }
-  const Name erf = b.Op("Erf", {b.Mul(x, b.Scalar(dtype, std::sqrt(0.5)))});
-  const Name density = b.Mul(b.Op("Exp", {b.Mul(square, b.Scalar(dtype, -0.5))}),
-                             b.Scalar(dtype, 1 / std::sqrt(2 * std::numbers::pi)));
-  b.Result(0, b.Mul(b.in(0), b.Add(b.Mul(half, b.Add(one, erf)), b.Mul(x, density))));
+  const bool tanh = b.attributes().String("approximate", "none") == "tanh";
+  b.Result(0, b.Mul(b.in(0), GeluSlope(b, b.type(0).dtype, b.in(1), tanh)));
 }
 
 const BodyRow kRows[] = {
-    {"FusedMatMul", "A B bias", "", FusedMatMul}, {"MatMulWeightGrad", "dY X", "", MatMulWeightGrad},
-    {"TanhGrad", "dY Y", "", TanhGrad},           {"SigmoidGrad", "dY Y", "", SigmoidGrad},
-    {"ReluGrad", "dY Y", "", ReluGrad},           {"GeluGrad", "dY X", "", GeluGrad},
+    {"FusedMatMul", "A B bias X", "", FusedMatMul},
+    {"MatMulWeightGrad", "dY X", "", MatMulWeightGrad},
+    {"TanhGrad", "dY Y", "", TanhGrad},
+    {"SigmoidGrad", "dY Y", "", SigmoidGrad},
+    {"ReluGrad", "dY Y", "", ReluGrad},
+    {"GeluGrad", "dY X", "", GeluGrad},
 };
 
 }  // namespace

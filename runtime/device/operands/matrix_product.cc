@@ -1,6 +1,7 @@
 #include "runtime/device/operands/matrix_product.h"
 
 #include <algorithm>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/small_floats.h"
@@ -63,6 +64,22 @@ absl::Status ReadResultType(const KernelSpec& spec, MatrixProduct& product) {
   return NoKernelFor(spec, product.result);
 }
 
+// The attribute `activation`, and whether the operands are those that it asks for.
+absl::Status ReadActivation(const KernelSpec& spec, MatrixProduct& product) {
+  const std::string name = spec.attributes.String("activation");
+  if (name == "GeluTanh") {
+    product.activation = ProductActivation::kGelu;
+  } else if (name == "GeluTanhGrad") {
+    product.activation = ProductActivation::kGeluGrad;
+  } else if (!name.empty()) {
+    return Invalid(spec, absl::StrCat("activation is '", name, "', wanted 'GeluTanh' or 'GeluTanhGrad'"));
+  }
+  const bool gradient = product.activation == ProductActivation::kGeluGrad;
+  if (gradient != Has(spec, 3) || (gradient && Has(spec, 2)))
+    return Invalid(spec, "operand 3 is for activation 'GeluTanhGrad', which has one, and no bias");
+  return CheckInput(spec, 3, spec.outputs[0].type);
+}
+
 }  // namespace
 
 absl::StatusOr<AddedProduct> ReadMatMul(const KernelSpec& spec) {
@@ -73,12 +90,13 @@ absl::StatusOr<AddedProduct> ReadMatMul(const KernelSpec& spec) {
 }
 
 absl::StatusOr<AddedProduct> ReadFusedMatMul(const KernelSpec& spec) {
-  RETURN_IF_ERROR(CheckOperands(spec, {2, 3}));
+  RETURN_IF_ERROR(CheckOperands(spec, {2, 4}));
   ASSIGN_OR_RETURN(MatrixProduct product,
                    ProductOf(spec, spec.attributes.Int("trans_a") != 0, spec.attributes.Int("trans_b") != 0));
   product.alpha = spec.attributes.Float("alpha", 1);
   RETURN_IF_ERROR(ReadResultType(spec, product));
   RETURN_IF_ERROR(CheckResult(spec, product));
+  RETURN_IF_ERROR(ReadActivation(spec, product));
   AddedProduct added{product};
   if (Has(spec, 2)) {
     RETURN_IF_ERROR(CheckInput(spec, 2, {product.result, {product.n}}));

@@ -11,6 +11,10 @@
 
 namespace pipec {
 
+// What becomes of a product's elements, its bias added: Gelu's tanh form of them, or they times that one's slope at
+// another operand's elements.
+enum class ProductActivation { kNone, kGelu, kGeluGrad };
+
 // Y[b] (M x N) = alpha * A[b] (M x K) @ B[b] (K x N), or, if `add`, Y[b] += that; if `bias`, with operand 2, N
 // elements, added to each row. A and B lie row-major, or
 // transposed if so marked; Y lies row-major. An operand's batch axis of length 1 against a longer one is
@@ -23,6 +27,7 @@ struct MatrixProduct {
   bool transpose_a = false, transpose_b = false;
   float alpha = 1;
   bool add = false, bias = false;
+  ProductActivation activation = ProductActivation::kNone;
 
   int64_t batches() const { return NumElements(y_batch); }
 };
@@ -45,7 +50,8 @@ struct Addend {
 };
 
 // The products of the three ops, with their results checked. InvalidArgument in the words of ProductOf and
-// CheckOutput; `addend` is of a product with operand 2 that has a share in it, else absent.
+// CheckOutput; `addend` is of a product with operand 2 that has a share in it, else absent. FusedMatMul's operand 3 is
+// where kGeluGrad takes the slope: of Y's type, and without a bias.
 struct AddedProduct {
   MatrixProduct product;
   std::optional<Addend> addend;

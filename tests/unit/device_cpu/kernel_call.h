@@ -82,10 +82,8 @@ inline Tensor Random(DType dtype, const Shape& shape, int seed, double low = -2,
 
 class KernelCall {
  public:
-  KernelCall(absl::string_view op, absl::string_view domain) {
-    spec_.op = std::string(op);
-    spec_.domain = std::string(domain);
-    spec_.name = "n";
+  KernelCall(absl::string_view op, absl::string_view domain)
+      : spec_{.op = std::string(op), .domain = std::string(domain), .name = "n"} {
     scalars.valid_samples = int64_t{1} << 40;
   }
   KernelCall& Attr(absl::string_view name, Attribute value) {

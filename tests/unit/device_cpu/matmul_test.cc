@@ -1,3 +1,8 @@
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numbers>
+
 #include "kernel_call.h"
 
 namespace pipec {
@@ -8,16 +13,16 @@ using testing::HasSubstr;
 // NumPy's matmul, element by element from the definition; operands of rank 2 or more, `t`: transpose the last
 // two axes.
 std::vector<double> Reference(const Tensor& a, bool ta, const Tensor& b, bool tb, const Shape& y) {
-  const auto at = [](const Tensor& x, bool t, const std::vector<int64_t>& index) {
+  const std::vector<double> a_values = Values(a), b_values = Values(b);
+  const auto at = [](const Shape& shape, const std::vector<double>& values, bool t, const std::vector<int64_t>& index) {
     // index: like y's, with the matrix position last; missing and length-1 axes broadcast.
-    const Shape& shape = x.type.shape;
     std::vector<int64_t> own(index.end() - shape.size(), index.end());
     if (t) std::swap(own[own.size() - 1], own[own.size() - 2]);
     int64_t flat = 0;
     for (size_t i = 0; i < shape.size(); ++i) {
       flat = flat * shape[i] + (i + 2 < shape.size() && shape[i] == 1 ? 0 : own[i]);
     }
-    return Values(x)[flat];
+    return values[flat];
   };
   const int64_t k = a.type.shape[a.type.shape.size() - (ta ? 2 : 1)];
   std::vector<double> result;
@@ -29,7 +34,7 @@ std::vector<double> Reference(const Tensor& a, bool ta, const Tensor& b, bool tb
       std::vector<int64_t> a_index = index, b_index = index;
       a_index.back() = l;
       b_index[b_index.size() - 2] = l;
-      sum += at(a, ta, a_index) * at(b, tb, b_index);
+      sum += at(a.type.shape, a_values, ta, a_index) * at(b.type.shape, b_values, tb, b_index);
     }
     result.push_back(sum);
   }
@@ -141,6 +146,98 @@ TEST(MatMul, AddsABiasToEachRow) {
   const Tensor a = Random(f, {2, 3}, 1), b = Random(f, {3, 4}, 2);
   EXPECT_THAT(KernelCall("FusedMatMul", kHelpers).In(a).In(b).In(Random(f, {2, 4}, 3)).Out(f, {2, 4}).Error(),
               HasSubstr("wanted float32[4]"));
+}
+
+// Gelu's tanh form and its slope.
+double GeluTanh(double x) { return std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)); }
+double Gelu(double x) { return x * (1 + GeluTanh(x)) / 2; }
+double GeluSlope(double x) {
+  const double t = GeluTanh(x);
+  return (1 + t + x * (1 - t * t) * std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * x * x)) / 2;
+}
+
+TEST(FusedMatMul, TakesGeluOfTheSum) {
+  struct Case {
+    Shape a, b, y;
+  };
+  for (const Case& c : {Case{{3, 4}, {4, 5}, {3, 5}}, Case{{2, 3, 4}, {2, 4, 5}, {2, 3, 5}},
+                        Case{{9, 20}, {20, 17}, {9, 17}}, Case{{3, 0}, {0, 5}, {3, 5}}, Case{{0, 4}, {4, 5}, {0, 5}}}) {
+    for (DType dtype : {DType::kFloat32, DType::kFloat64}) {
+      const int64_t n = c.y.back();
+      const Tensor a = Random(dtype, c.a, 1), b = Random(dtype, c.b, 2), bias = Random(dtype, {n}, 3);
+      const std::vector<double> product = Reference(a, false, b, false, c.y), added = Values(bias);
+      for (float alpha : {1.0f, 0.5f}) {
+        for (bool with_bias : {false, true}) {
+          std::vector<double> wanted(product.size());
+          for (size_t i = 0; i < wanted.size(); ++i)
+            wanted[i] = Gelu(alpha * product[i] + (with_bias ? added[i % n] : 0));
+          KernelCall call("FusedMatMul", kHelpers);
+          call.In(a).In(b);
+          if (with_bias) call.In(bias);
+          call.Out(dtype, c.y).Attr("alpha", alpha).Attr("activation", std::string("GeluTanh"));
+          ExpectNear(call.Threads(2).Get(), wanted, 2 * Tolerance(dtype), ToString(c.a) + ToString(c.b));
+        }
+      }
+    }
+  }
+}
+
+TEST(FusedMatMul, TakesGelusSlopeAtAnotherOperand) {
+  for (DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    for (int64_t k : {0, 4}) {
+      const Tensor dz = Random(dtype, {3, k}, 1), w = Random(dtype, {5, k}, 2), x = Random(dtype, {3, 5}, 3);
+      std::vector<double> wanted = Reference(dz, false, w, true, {3, 5});
+      const std::vector<double> at = Values(x);
+      for (size_t i = 0; i < wanted.size(); ++i) wanted[i] *= GeluSlope(at[i]);
+      KernelCall call("FusedMatMul", kHelpers);
+      call.In(dz).In(w).NoIn().In(x).Out(dtype, {3, 5}).Attr("trans_b", int64_t{1});
+      ExpectNear(call.Attr("activation", std::string("GeluTanhGrad")).Get(), wanted, 2 * Tolerance(dtype));
+    }
+  }
+}
+
+// As product and gradient one after the other, to the bit.
+TEST(FusedMatMul, IsTheGradientOfAProduct) {
+  const DType f = DType::kFloat32;
+  const Shape y = {65, 130};
+  const Tensor a = Random(f, {65, 96}, 1), b = Random(f, {96, 130}, 2), x = Random(f, y, 4);
+  KernelCall whole("FusedMatMul", kHelpers), product("FusedMatMul", kHelpers), gradient("GeluGrad", kHelpers);
+  whole.In(a).In(b).NoIn().In(x).Out(f, y).Attr("activation", std::string("GeluTanhGrad"));
+  const std::string between = product.In(a).In(b).Out(f, y).Bytes();
+  Tensor dy = x;
+  std::memcpy(dy.bytes.data(), between.data(), between.size());
+  gradient.In(dy).In(x).Out(f, y).Attr("approximate", std::string("tanh"));
+  EXPECT_EQ(whole.Bytes(), gradient.Bytes());
+}
+
+TEST(FusedMatMul, HidesNoNumberThatIsNone) {
+  const DType f = DType::kFloat32;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor a = Make(f, {1, 1}, {nan}), one = Make(f, {1, 1}, {1});
+  KernelCall gelu("FusedMatMul", kHelpers), gradient("FusedMatMul", kHelpers);
+  gelu.In(a).In(one).Out(f, {1, 1}).Attr("activation", std::string("GeluTanh"));
+  gradient.In(one).In(one).NoIn().In(a).Out(f, {1, 1}).Attr("activation", std::string("GeluTanhGrad"));
+  EXPECT_TRUE(std::isnan(gelu.Get()[0]));
+  EXPECT_TRUE(std::isnan(gradient.Get()[0]));
+}
+
+TEST(FusedMatMul, NamesOperandsThatItsActivationDoesNotTake) {
+  const DType f = DType::kFloat32;
+  const Tensor m = Random(f, {2, 2}, 1), v = Random(f, {2}, 2);
+  const auto error = [&](const char* activation, int operands, const Tensor& x) {
+    KernelCall call("FusedMatMul", kHelpers);
+    call.In(m).In(m);
+    if (operands > 2) call.NoIn();
+    if (operands > 3) call.In(x);
+    return call.Attr("activation", std::string(activation)).Out(f, {2, 2}).Error();
+  };
+  EXPECT_THAT(error("Relu", 2, m), HasSubstr("activation is 'Relu', wanted 'GeluTanh' or 'GeluTanhGrad'"));
+  EXPECT_THAT(error("GeluTanhGrad", 2, m), HasSubstr("operand 3 is for activation 'GeluTanhGrad'"));
+  EXPECT_THAT(error("GeluTanh", 4, m), HasSubstr("operand 3 is for activation 'GeluTanhGrad'"));
+  EXPECT_THAT(error("GeluTanhGrad", 4, v), HasSubstr("wanted float32[2,2]"));
+  KernelCall bias("FusedMatMul", kHelpers);
+  bias.In(m).In(m).In(v).In(m).Attr("activation", std::string("GeluTanhGrad")).Out(f, {2, 2});
+  EXPECT_THAT(bias.Error(), HasSubstr("and no bias"));
 }
 
 TEST(MatMulWeightGrad, IsAProductAndSumsOfRows) {

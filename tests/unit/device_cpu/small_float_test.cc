@@ -79,6 +79,41 @@ TEST_P(SmallFloatTest, ABiasIsAddedBeforeItRounds) {
   ExpectNearlyRounded(small, wide);
 }
 
+TEST_P(SmallFloatTest, GeluIsTakenBeforeItRounds) {
+  const Tensor a = Draw({3, 7, 33}, 1), b = Draw({5, 33}, 2), bias = Draw({5}, 3);
+  KernelCall small("FusedMatMul", kHelpers), wide("FusedMatMul", kHelpers);
+  small.In(a).In(b).In(bias).Out(GetParam(), {3, 7, 5});
+  wide.In(Wide(a)).In(Wide(b)).In(Wide(bias)).Out(DType::kFloat32, {3, 7, 5});
+  for (KernelCall* call : {&small, &wide})
+    call->Attr("trans_b", int64_t{1}).Attr("activation", std::string("GeluTanh"));
+  ExpectNearlyRounded(small, wide);
+}
+
+// Of two roundings, where the product is one of the processor's.
+TEST_P(SmallFloatTest, GelusSlopeOfAProduct) {
+  const Tensor a = Draw({7, 33}, 1), b = Draw({5, 33}, 2), x = Draw({7, 5}, 3);
+  KernelCall small("FusedMatMul", kHelpers), wide("FusedMatMul", kHelpers);
+  small.In(a).In(b).NoIn().In(x).Out(GetParam(), {7, 5});
+  wide.In(Wide(a)).In(Wide(b)).NoIn().In(Wide(x)).Out(DType::kFloat32, {7, 5});
+  for (KernelCall* call : {&small, &wide})
+    call->Attr("trans_b", int64_t{1}).Attr("activation", std::string("GeluTanhGrad"));
+  const absl::StatusOr<std::vector<Tensor>> got = small.Run();
+  ASSERT_TRUE(got.ok()) << got.status();
+  ExpectNear(Values(Wide((*got)[0])), wide.Get(), GetParam() == DType::kFloat16 ? 2e-3 : 2e-2, "rounded twice");
+}
+
+TEST_P(SmallFloatTest, GeluAndItsGradient) {
+  const Tensor x = Draw({3, 70}, 1), dy = Draw({3, 70}, 2);
+  for (const char* form : {"tanh", "none"}) {
+    KernelCall small("Gelu", ""), wide("Gelu", ""), grad("GeluGrad", kHelpers), wide_grad("GeluGrad", kHelpers);
+    small.In(x).Out(GetParam(), {3, 70}), wide.In(Wide(x)).Out(DType::kFloat32, {3, 70});
+    grad.In(dy).In(x).Out(GetParam(), {3, 70}), wide_grad.In(Wide(dy)).In(Wide(x)).Out(DType::kFloat32, {3, 70});
+    for (KernelCall* call : {&small, &wide, &grad, &wide_grad}) call->Attr("approximate", std::string(form));
+    ExpectNearlyRounded(small, wide);
+    ExpectNearlyRounded(grad, wide_grad);
+  }
+}
+
 TEST_P(SmallFloatTest, WeightGradientsAreFloat32) {
   const Tensor dy = Draw({500, 6}, 1), x = Draw({500, 5}, 2);
   KernelCall small("MatMulWeightGrad", kHelpers), wide("MatMulWeightGrad", kHelpers);

@@ -40,6 +40,10 @@ std::vector<Case> Cases() {
       {"FusedMatMul", {{kF32, {3}}, {kF32, {3}}}, {}, {scalar}},
       {"FusedMatMul", {{kF32, {3}}, {kF32, {2, 3, 5}}}, {}, {{kF32, {2, 5}}}},
       {"FusedMatMul", {{kF32, {2, 3}}, {kF32, {3, 5}}, {kF32, {5}}}, {}, {{kF32, {2, 5}}}},
+      {"FusedMatMul",
+       {{kF32, {2, 3}}, {kF32, {3, 5}}, absent, {kF32, {2, 5}}},
+       With({{"activation", std::string("GeluTanhGrad")}}),
+       {{kF32, {2, 5}}}},
       {"MatMulWeightGrad", {{kF32, {2, 3}}, {kF32, {2, 5}}}, {}, {{kF32, {5, 3}}, {kF32, {3}}}},
       {"MatMulWeightGrad",
        {{kF32, {2, 3}}, {kF32, {2, 5}}},
@@ -207,6 +211,17 @@ TEST(Infer, RefusesWrongProducts) {
   status = Infer({"FusedMatMul", {{kF32, {2, 3}}, {kF32, {3, 5}}, {kF32, {2, 5}}}, {}, {{}}}).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("the bias must be float32[5]"));
   EXPECT_FALSE(Infer({"FusedMatMul", {{kF32, {2, 3}}, {kF32, {3}}, {kF32, {2}}}, {}, {{}}}).ok());
+  const auto activated = [](const char* activation, std::vector<TensorType> more) {
+    Case one{"FusedMatMul", {{kF32, {2, 3}}, {kF32, {3, 5}}}, With({{"activation", std::string(activation)}}), {{}}};
+    one.inputs.insert(one.inputs.end(), more.begin(), more.end());
+    return std::string(Infer(one).status().message());
+  };
+  const TensorType absent, bias{kF32, {5}}, y{kF32, {2, 5}};
+  EXPECT_EQ(activated("GeluTanh", {bias}), "");
+  EXPECT_THAT(activated("Relu", {}), HasSubstr("activation is 'Relu', wanted 'GeluTanh' or 'GeluTanhGrad'"));
+  EXPECT_THAT(activated("GeluTanh", {absent, y}), HasSubstr("operand 3 is for activation 'GeluTanhGrad'"));
+  EXPECT_THAT(activated("GeluTanhGrad", {bias, y}), HasSubstr("takes no bias"));
+  EXPECT_THAT(activated("GeluTanhGrad", {absent, bias}), HasSubstr("operand 3 must be float32[2,5]"));
 }
 
 // What an exponential reads stays float32.

@@ -63,6 +63,10 @@ TEST(Cost, CountsFlopsAndBytes) {
       CostOf(*b.Make("FusedMatMul", kPipecDomain, {b.Input({2, 4}), b.Input({4, 3}), b.Input({3})}, {{2, 3}}))
           .flops,
       2 * 2 * 3 * 4 + 2 * 3);
+  EXPECT_EQ(CostOf(*b.Make("FusedMatMul", kPipecDomain, {b.Input({2, 4}), b.Input({4, 3}), b.Input({3})}, {{2, 3}},
+                           With({{"activation", std::string("GeluTanh")}})))
+                .flops,
+            2 * 2 * 3 * 4 + 2 * 3 + 8 * 2 * 3);
   EXPECT_EQ(CostOf(*b.Make("MatMulWeightGrad", kPipecDomain, {b.Input({8, 3}), b.Input({8, 4})}, {{4, 3}, {3}})).flops,
             2 * 8 * 3 * 4 + 8 * 3);
   EXPECT_EQ(CostOf(*b.Make("Add", "", {b.Input({2, 3}), b.Input({3})}, {{2, 3}})).flops, 6);

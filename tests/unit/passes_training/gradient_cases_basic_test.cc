@@ -64,6 +64,11 @@ const std::vector<GradientCase>* MakeCases() {
       {"FusedMatMul", kPipecDomain, "left_vector_bias",
        [](M& m) {
          return m.Ops("FusedMatMul", {m.Parameter({4}), m.Parameter({4, 5}), m.Parameter({5})}, {}, kPipecDomain); }},
+      {"FusedMatMul", kPipecDomain, "gelu",
+       [](M& m) {
+         return m.Ops("FusedMatMul", {m.Parameter({2, 3, 4}), m.Parameter({5, 4}), m.Parameter({5})},
+                      {{"trans_b", int64_t{1}}, {"activation", std::string("GeluTanh")}}, kPipecDomain);
+       }},
       {"Gemm", "", "bias_scaled",
        [](M& m) {
          return m.Ops("Gemm", {m.Parameter({3, 4}), m.Parameter({2, 4}), m.Parameter({2})},

@@ -36,6 +36,16 @@ std::vector<HelperCase> HelperCases() {
          return Helper(m, "FusedMatMul", {m.Random({2, 3, 4}), m.Random({5, 4}), m.Random({5})},
                        {{"trans_b", int64_t{1}}, {"alpha", -2.0f}});
        }},
+      {"FusedMatMul",
+       [](M& m) {
+         return Helper(m, "FusedMatMul", {m.Random({2, 3, 4}), m.Random({4, 5}), m.Random({5})},
+                       {{"activation", std::string("GeluTanh")}});
+       }},
+      {"FusedMatMul",
+       [](M& m) {
+         return Helper(m, "FusedMatMul", {m.Random({3, 4}), m.Random({5, 4}), nullptr, m.Random({3, 5})},
+                       {{"trans_b", int64_t{1}}, {"activation", std::string("GeluTanhGrad")}});
+       }},
       {"MatMulWeightGrad",
        [](M& m) {
          return Helper(m, "MatMulWeightGrad", {m.Random({6, 3}), m.Random({6, 4})}, {}, 2);

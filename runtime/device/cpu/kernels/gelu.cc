@@ -1,5 +1,5 @@
 // Gelu (X) -> (Y) and GeluGrad (dY, X) -> (dX), exact or with ONNX's tanh approximation: oneDNN's for
-// float32, loops for float64. The result may lie where an operand lies.
+// float32 and 16-bit floats, loops for float64. The result may lie where an operand lies.
 #include <cmath>
 #include <numbers>
 #include <string>
@@ -75,7 +75,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGelu(const KernelSpec& spec) {
   const int64_t n = spec.inputs[0].type.elements();
   switch (spec.inputs[0].type.dtype) {
     case DType::kFloat32:
-      return MakeOneDnnGelu(n, approximate);
+    case DType::kBFloat16:
+    case DType::kFloat16:
+      return MakeOneDnnGelu(spec.inputs[0].type.dtype, n, approximate);
     case DType::kFloat64:
       return approximate ? ForwardKernel<TanhApproximation>(n) : ForwardKernel<Exact>(n);
     default:
@@ -91,7 +93,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGeluGrad(const KernelSpec& spec) 
   const int64_t n = spec.inputs[0].type.elements();
   switch (spec.inputs[0].type.dtype) {
     case DType::kFloat32:
-      return MakeOneDnnGeluGrad(n, approximate);
+    case DType::kBFloat16:
+    case DType::kFloat16:
+      return MakeOneDnnGeluGrad(spec.inputs[0].type.dtype, n, approximate);
     case DType::kFloat64:
       return approximate ? GradKernel<TanhApproximation>(n) : GradKernel<Exact>(n);
     default:

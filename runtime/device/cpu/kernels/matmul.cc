@@ -1,9 +1,11 @@
-// MatMul (A, B) -> (Y), FusedMatMul (A, B, bias?) -> (Y) with transposition, factor and, of 16-bit floats, a
-// float32 result, Gemm (A, B, C?) -> (Y).
+// MatMul (A, B) -> (Y), FusedMatMul (A, B, bias?, X?) -> (Y) with transposition, factor, activation and, of 16-bit
+// floats, a float32 result, Gemm (A, B, C?) -> (Y).
 #include <algorithm>
 
 #include "runtime/base/small_floats.h"
 #include "runtime/base/status.h"
+#include "runtime/device/activated_product.h"
+#include "runtime/device/cpu/kernel_registry.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/matrix_product.h"
 #include "runtime/device/cpu/kernels/register.h"
@@ -51,12 +53,19 @@ std::unique_ptr<Kernel> MakeAdding(std::unique_ptr<Kernel> product, const Addend
   return std::make_unique<AddingKernel<T>>(std::move(product), c);
 }
 
-// oneDNN adds a bias itself, before it multiplies by alpha.
+// oneDNN adds a bias itself, before it multiplies by alpha, and applies Gelu.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeAddedProduct(const KernelSpec& spec, AddedProduct added) {
   MatrixProduct& product = added.product;
+  const bool onednn = (product.dtype == DType::kFloat32 || IsSmallFloat(product.dtype)) && product.k > 0;
+  const bool own_bias = onednn && added.addend && added.addend->is_bias() && product.alpha == 1;
+  const bool own_gelu =
+      product.activation == ProductActivation::kGelu && onednn && (own_bias || !added.addend);
+  if (product.activation != ProductActivation::kNone && !own_gelu) {
+    return MakeActivatedProduct(
+        spec, [](const KernelSpec& part) { return Kernels().Find(part.op, part.domain)(part); });
+  }
   if (!added.addend) return MakeProduct(spec, product);
-  const bool floats = product.dtype == DType::kFloat32 || IsSmallFloat(product.dtype);
-  if (floats && added.addend->is_bias() && product.alpha == 1 && product.k > 0) {
+  if (own_bias) {
     product.bias = true;
     return MakeProduct(spec, product);
   }

@@ -9,8 +9,8 @@
 
 namespace pipec::cpu {
 
-// Kernels (A, B, ...) -> (Y) of a simplified product: oneDNN's for float32 and, where the processor has them
-// (else Unimplemented), for 16-bit floats; loops for float64 and integers.
+// Kernels (A, B, ...) -> (Y) of a simplified product: oneDNN's, which may have the activation kGelu, for float32 and,
+// where the processor has them (else Unimplemented), for 16-bit floats; loops for float64 and integers.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnProduct(const MatrixProduct& product);
 absl::StatusOr<std::unique_ptr<Kernel>> MakeProduct(const KernelSpec& spec, MatrixProduct product);
 // The same for a product of int32 whose elements are at most 255 in size.

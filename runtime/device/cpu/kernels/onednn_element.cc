@@ -10,10 +10,10 @@
 namespace pipec::cpu {
 namespace {
 
-dnnl::memory::desc Dense(const dnnl::memory::dims& dims) {
+dnnl::memory::desc Dense(const dnnl::memory::dims& dims, DType dtype = DType::kFloat32) {
   dnnl::memory::dims strides(dims.size(), 1);
   for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
-  return {dims, dnnl::memory::data_type::f32, strides};
+  return {dims, OneDnnType(dtype), strides};
 }
 
 dnnl::eltwise_forward::primitive_desc GeluDescription(const dnnl::memory::desc& form, bool tanh,
@@ -24,22 +24,24 @@ dnnl::eltwise_forward::primitive_desc GeluDescription(const dnnl::memory::desc& 
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnGelu(int64_t n, bool tanh) {
-  return CatchOneDnn([&] {
-    const dnnl::memory::desc form = Dense({n});
+absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnGelu(DType dtype, int64_t n, bool tanh) {
+  return CatchOneDnn([&]() -> absl::StatusOr<std::unique_ptr<Kernel>> {
+    const dnnl::memory::desc form = Dense({n}, dtype);
     const auto description = GeluDescription(form, tanh, dnnl::prop_kind::forward_inference);
+    RETURN_IF_ERROR(CheckImplementation(dtype, description.impl_info_str()));
     return MakeOneDnnKernel(dnnl::eltwise_forward(description), description.scratchpad_desc(),
                             {{DNNL_ARG_SRC, false, 0, form}, {DNNL_ARG_DST, true, 0, form}});
   });
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnGeluGrad(int64_t n, bool tanh) {
-  return CatchOneDnn([&] {
-    const dnnl::memory::desc form = Dense({n});
+absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnGeluGrad(DType dtype, int64_t n, bool tanh) {
+  return CatchOneDnn([&]() -> absl::StatusOr<std::unique_ptr<Kernel>> {
+    const dnnl::memory::desc form = Dense({n}, dtype);
     const auto algorithm = tanh ? dnnl::algorithm::eltwise_gelu_tanh : dnnl::algorithm::eltwise_gelu_erf;
     const dnnl::eltwise_backward::primitive_desc description(
         {algorithm, form, form, 0, 0}, OneDnnAttributes(), OneDnnEngine(),
         GeluDescription(form, tanh, dnnl::prop_kind::forward_training));
+    RETURN_IF_ERROR(CheckImplementation(dtype, description.impl_info_str()));
     return MakeOneDnnKernel(dnnl::eltwise_backward(description), description.scratchpad_desc(),
                             {{DNNL_ARG_DIFF_DST, false, 0, form},
                              {DNNL_ARG_SRC, false, 1, form},

@@ -1,4 +1,4 @@
-// The float32 kernels, other than matrix products, that oneDNN has: activations and normalisations.
+// The kernels, other than matrix products, that oneDNN has: activations and, of float32, normalisations.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,11 @@
 
 namespace pipec::cpu {
 
-// (X) -> (Y), n elements; tanh: the approximation.
-absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnGelu(int64_t n, bool tanh);
+// (X) -> (Y), n elements of float32 or, where the processor has them (else Unimplemented), of 16 bits, computed in
+// float32; tanh: the approximation.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnGelu(DType dtype, int64_t n, bool tanh);
 // (dY, X) -> (dX).
-absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnGeluGrad(int64_t n, bool tanh);
+absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnGeluGrad(DType dtype, int64_t n, bool tanh);
 
 // (X) -> (Y), rows of `length` elements. There is no LogSoftmax: oneDNN's is off by a few 1e-6.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnSoftmax(int64_t rows, int64_t length);

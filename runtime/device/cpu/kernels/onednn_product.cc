@@ -29,11 +29,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnProduct(const MatrixProduct& p
   return CatchOneDnn([&]() -> absl::StatusOr<std::unique_ptr<Kernel>> {
     dnnl::primitive_attr attributes = OneDnnAttributes();
     if (product.alpha != 1) attributes.set_output_scales(0, {product.alpha});
-    if (product.add) {
-      dnnl::post_ops sum;
-      sum.append_sum(1);
-      attributes.set_post_ops(sum);
-    }
+    dnnl::post_ops after;
+    if (product.add) after.append_sum(1);
+    if (product.activation == ProductActivation::kGelu)
+      after.append_eltwise(1, dnnl::algorithm::eltwise_gelu_tanh, 0, 0);
+    attributes.set_post_ops(after);
     const dnnl::memory::desc a =
         Matrices(product.dtype, product.a_batch, product.m, product.k, product.transpose_a);
     const dnnl::memory::desc b =

@@ -66,10 +66,19 @@ cublasLtEpilogue_t NameOf(Epilogue epilogue) {
       return CUBLASLT_EPILOGUE_BGRADB;
     case Epilogue::kSumOfB:
       return CUBLASLT_EPILOGUE_BGRADA;
+    case Epilogue::kGelu:
+      return CUBLASLT_EPILOGUE_GELU;
+    case Epilogue::kGeluBias:
+      return CUBLASLT_EPILOGUE_GELU_BIAS;
+    case Epilogue::kGeluGrad:
+      return CUBLASLT_EPILOGUE_DGELU;
     default:
       return CUBLASLT_EPILOGUE_DEFAULT;
   }
 }
+
+// Whether the epilogue has an operand: a vector, or the matrix of kGeluGrad, which cuBLASLt calls auxiliary.
+bool HasOperand(Epilogue epilogue) { return epilogue != Epilogue::kNone && epilogue != Epilogue::kGelu; }
 
 // cuBLASLt's matrices are column-major: what lies row-major is the transposed, so that it computes Y^T = B^T A^T.
 // One batch axis is its own, the others are loops here.
@@ -100,6 +109,12 @@ class LtProduct : public BlasProduct {
       RETURN_IF_BLAS_ERROR(
           cublasLtMatmulDescSetAttribute(descriptor_, CUBLASLT_MATMUL_DESC_EPILOGUE, &name, sizeof name));
     }
+    if (epilogue_ == Epilogue::kGeluGrad) {
+      const int64_t lead = product_.n;
+      if (lead % 8 != 0) return absl::UnimplementedError("cuBLASLt wants rows of a multiple of 8 elements");
+      RETURN_IF_BLAS_ERROR(cublasLtMatmulDescSetAttribute(descriptor_, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
+                                                          &lead, sizeof lead));
+    }
     PlaceBatches();
     const int64_t m = product_.m, n = product_.n, k = product_.k;
     RETURN_IF_ERROR(MakeLayout(b_, *type, product_.transpose_b ? k : n, product_.transpose_b ? n : k,
@@ -117,18 +132,18 @@ class LtProduct : public BlasProduct {
   }
 
   absl::Status Run(cudaStream_t stream, const void* a, const void* b, void* y, void* workspace,
-                   const void* vector) override {
+                   const void* operand) override {
     const int64_t size = SizeOf(product_.dtype), result_size = SizeOf(product_.result);
     const float alpha = product_.alpha, beta = product_.add ? 1 : 0;
     const double wide_alpha = alpha, wide_beta = beta;
     const bool doubles = product_.dtype == DType::kFloat64;
-    if (epilogue_ != Epilogue::kNone) RETURN_IF_ERROR(SetVector(vector));
+    if (HasOperand(epilogue_)) RETURN_IF_ERROR(SetOperand(operand));
     for (size_t i = 0; i < a_offsets_.size(); ++i) {
       const auto* const from_a = static_cast<const std::byte*>(a) + a_offsets_[i] * size;
       const auto* const from_b = static_cast<const std::byte*>(b) + b_offsets_[i] * size;
       auto* const to = static_cast<std::byte*>(y) +
                        static_cast<int64_t>(i) * own_batches_ * product_.m * product_.n * result_size;
-      const bool aligned = Aligned(from_a) && Aligned(from_b) && Aligned(to) && Aligned(vector);
+      const bool aligned = Aligned(from_a) && Aligned(from_b) && Aligned(to) && Aligned(operand);
       const cublasLtMatmulHeuristicResult_t& chosen = aligned ? wide_ : narrow_;
       RETURN_IF_ERROR(BlasStatus(
           cublasLtMatmul(blas_, descriptor_, doubles ? static_cast<const void*>(&wide_alpha) : &alpha, from_b,
@@ -165,16 +180,18 @@ class LtProduct : public BlasProduct {
     }
   }
 
-  absl::Status SetVector(const void* vector) {
-    RETURN_IF_BLAS_ERROR(cublasLtMatmulDescSetAttribute(descriptor_, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                                        &vector, sizeof vector));
+  absl::Status SetOperand(const void* operand) {
+    const cublasLtMatmulDescAttributes_t name = epilogue_ == Epilogue::kGeluGrad
+                                                    ? CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER
+                                                    : CUBLASLT_MATMUL_DESC_BIAS_POINTER;
+    RETURN_IF_BLAS_ERROR(cublasLtMatmulDescSetAttribute(descriptor_, name, &operand, sizeof operand));
     return absl::OkStatus();
   }
 
   absl::StatusOr<cublasLtMatmulHeuristicResult_t> Choose(const KernelSpec& spec, uint32_t alignment) {
-    // The heuristic asks the vector's address for its alignment.
-    if (epilogue_ != Epilogue::kNone)
-      RETURN_IF_ERROR(SetVector(reinterpret_cast<const void*>(uintptr_t{alignment})));
+    // The heuristic asks the operand's address for its alignment.
+    if (HasOperand(epilogue_))
+      RETURN_IF_ERROR(SetOperand(reinterpret_cast<const void*>(uintptr_t{alignment})));
     Preference preference;
     RETURN_IF_BLAS_ERROR(cublasLtMatmulPreferenceCreate(&preference));
     RETURN_IF_BLAS_ERROR(cublasLtMatmulPreferenceSetAttribute(

@@ -12,12 +12,16 @@
 
 namespace pipec::cuda {
 
-// What is done beside the product, with a vector of Y's type.
+// What is done beside the product, with a vector or a matrix of Y's type. Gelu is its tanh form; what it is taken of
+// is not rounded before.
 enum class Epilogue {
   kNone,
-  kBias,    // added to each row of Y: N elements
-  kSumOfA,  // gets the sums of op(A) over its columns, of which a product has K: M elements
-  kSumOfB,  // the sums of op(B) over its K rows: N elements
+  kBias,      // the vector is added to each row of Y: N elements
+  kSumOfA,    // it gets the sums of op(A) over its columns, of which a product has K: M elements
+  kSumOfB,    // the sums of op(B) over its K rows: N elements
+  kGelu,      // Y = gelu(product)
+  kGeluBias,  // Y = gelu(product + the vector)
+  kGeluGrad,  // Y = product times Gelu's slope at the matrix: M x N elements, N a multiple of 8
 };
 
 class BlasProduct {
@@ -30,9 +34,9 @@ class BlasProduct {
   virtual ~BlasProduct() = default;
 
   virtual int64_t workspace_bytes() const = 0;
-  // The workspace is aligned to 256 bytes, as memory of cudaMalloc is. `vector`: the epilogue's.
+  // The workspace is aligned to 256 bytes, as memory of cudaMalloc is. `operand`: the epilogue's vector or matrix.
   virtual absl::Status Run(cudaStream_t stream, const void* a, const void* b, void* y, void* workspace,
-                           const void* vector = nullptr) = 0;
+                           const void* operand = nullptr) = 0;
 };
 
 }  // namespace pipec::cuda

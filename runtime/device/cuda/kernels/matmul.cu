@@ -1,7 +1,9 @@
-// MatMul (A, B) -> (Y), FusedMatMul (A, B, bias?) -> (Y) with transposition, factor and, of 16-bit floats, a
-// float32 result, Gemm (A, B, C?) -> (Y): cuBLASLt's products of floats, whose algorithm is chosen at load, with a
-// bias as their epilogue. 16-bit floats are added in float32, float32 is multiplied as such, not in fewer bits.
+// MatMul (A, B) -> (Y), FusedMatMul (A, B, bias?, X?) -> (Y) with transposition, factor, activation and, of 16-bit
+// floats, a float32 result, Gemm (A, B, C?) -> (Y): cuBLASLt's products of floats, whose algorithm is chosen at load,
+// with a bias, Gelu and its gradient as their epilogues. 16-bit floats are added in float32, float32 is multiplied as
+// such, not in fewer bits.
 #include "runtime/base/status.h"
+#include "runtime/device/activated_product.h"
 #include "runtime/device/cuda/kernels/blas_product.h"
 #include "runtime/device/cuda/kernels/elements.cuh"
 #include "runtime/device/cuda/kernels/make_kernel.h"
@@ -93,20 +95,33 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeAddingKernel(const KernelSpec& spec,
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeAddedProduct(const KernelSpec& spec, const AddedProduct& added,
                                                          CudaContext& context) {
-  if (!added.addend) return MakeProduct(spec, added.product, context);
+  const ProductActivation activation = added.product.activation;
+  if (!added.addend && activation == ProductActivation::kNone)
+    return MakeProduct(spec, added.product, context);
+  const auto in_parts = [&]() -> absl::StatusOr<std::unique_ptr<Kernel>> {
+    if (activation == ProductActivation::kNone) return MakeAddingKernel(spec, added, context);
+    return MakeActivatedProduct(
+        spec, [&](const KernelSpec& part) { return Kernels().Find(part.op, part.domain)(part, context); });
+  };
   const MatrixProduct product = Simplify(added.product);
-  if (!added.addend->is_bias() || product.batches() != 1 || product.m * product.k * product.n == 0)
-    return MakeAddingKernel(spec, added, context);
-  absl::StatusOr<std::shared_ptr<BlasProduct>> blas =
-      BlasProduct::Create(spec, product, Epilogue::kBias, context);
-  if (absl::IsUnimplemented(blas.status())) return MakeAddingKernel(spec, added, context);
+  if ((added.addend && !added.addend->is_bias()) || product.batches() != 1 ||
+      product.m * product.k * product.n == 0) {
+    return in_parts();
+  }
+  const Epilogue epilogue = activation == ProductActivation::kGeluGrad ? Epilogue::kGeluGrad
+                            : activation == ProductActivation::kNone   ? Epilogue::kBias
+                            : added.addend                             ? Epilogue::kGeluBias
+                                                                       : Epilogue::kGelu;
+  absl::StatusOr<std::shared_ptr<BlasProduct>> blas = BlasProduct::Create(spec, product, epilogue, context);
+  if (absl::IsUnimplemented(blas.status())) return in_parts();
   RETURN_IF_ERROR(blas.status());
   const int64_t workspace = (*blas)->workspace_bytes();
-  return MakeKernel(workspace,
-                    [blas = *std::move(blas)](cudaStream_t stream, const KernelArguments& arguments) {
-                      return blas->Run(stream, arguments.inputs[0], arguments.inputs[1], arguments.outputs[0],
-                                       arguments.workspace, arguments.inputs[2]);
-                    });
+  const int operand = epilogue == Epilogue::kGelu ? -1 : epilogue == Epilogue::kGeluGrad ? 3 : 2;
+  return MakeKernel(
+      workspace, [operand, blas = *std::move(blas)](cudaStream_t stream, const KernelArguments& arguments) {
+        return blas->Run(stream, arguments.inputs[0], arguments.inputs[1], arguments.outputs[0],
+                         arguments.workspace, operand < 0 ? nullptr : arguments.inputs[operand]);
+      });
 }
 
 template <absl::StatusOr<AddedProduct> (*kRead)(const KernelSpec& spec)>
