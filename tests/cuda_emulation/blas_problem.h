@@ -1,6 +1,6 @@
 // A product as cuBLASLt describes it: column-major layouts, batches, transposition, C and D alike, the epilogues of a
-// bias and of its gradient, of Gelu, which is its tanh form, and of that one's gradient. A vector has D's type; it is as
-// long as D's columns for a bias and for BGRADA, as D's rows for BGRADB (cublasLt.h, cublasLtEpilogue_t). DGELU's
+// bias and of its gradient, of Gelu, which is its tanh form, and of that one's gradient. A vector has D's type and is
+// as long as D's columns for a bias and BGRADA, as D's rows for BGRADB (cublasLt.h, cublasLtEpilogue_t). DGELU's
 // auxiliary matrix has D's shape and type and a leading dimension of its own (cublasLtMatmulDescAttributes_t).
 #pragma once
 
