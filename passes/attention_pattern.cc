@@ -1,10 +1,10 @@
 #include "passes/attention_pattern.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "compiler/ops/batch_axes.h"
+#include "passes/constant_elements.h"
 
 namespace pipec {
 namespace {
@@ -12,29 +12,6 @@ namespace {
 // What hides a column from a row, at least: next to any other score of a row its weight is 0 (exp(-104) is, in
 // float32). Models use -inf, the least float, -1e9, -1e4.
 constexpr double kHidden = -1e4, kInfinity = std::numeric_limits<double>::infinity();
-
-// Calls with an element's type and the bytes of a constant of floats or bools; nullopt where they are not at hand.
-template <typename Visit>
-std::optional<double> WithElements(const Value* value, Visit visit) {
-  if (!value || value->kind() != ValueKind::kConstant || !value->data.bytes) return std::nullopt;
-  const std::string& bytes = *value->data.bytes;
-  if (value->type.dtype == DType::kFloat32) return visit(float{}, bytes);
-  if (value->type.dtype == DType::kFloat64) return visit(double{}, bytes);
-  if (value->type.dtype == DType::kBool) return visit(char{}, bytes);
-  return std::nullopt;
-}
-
-template <typename T>
-double ElementAt(const std::string& bytes, int64_t i) {
-  T element;
-  std::memcpy(&element, bytes.data() + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
-  return static_cast<double>(element);
-}
-
-std::optional<double> Number(const Value* value) {
-  if (!value || value->type.elements() != 1) return std::nullopt;
-  return WithElements(value, [](auto zero, const std::string& bytes) { return ElementAt<decltype(zero)>(bytes, 0); });
-}
 
 // x * c, c * x or x / c with a constant c: x, and the factor.
 struct Scaled {

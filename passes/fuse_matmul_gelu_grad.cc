@@ -3,7 +3,7 @@
 //   before:  dy = FusedMatMul(dz, W); dx = GeluGrad(dy, x)
 //   after:   dx = ai.pipec::FusedMatMul<activation = "GeluTanhGrad">(dz, W, -, x)
 // So dy is neither written nor read, and in 16 bits not rounded. Only if y has no other use: else dy is a sum, each
-// part of which belongs to a use of its own.
+// part of which belongs to a use of its own. PyTorch's exporters reshape x and y: then dy is, too, and dx in its place.
 //
 // The node stays with the product, so its stage is that of z, whatever the cut: numbers do not depend on where that is.
 // A cut between y and z then sends x beside y, and dx where dy went. So only where z has at most half of y's elements,
@@ -16,16 +16,25 @@
 // floats to be float32; before split-backward, to which this is one node.
 #include <string>
 
+#include "compiler/ops/op_info.h"
 #include "passes/passes.h"
 
 namespace pipec {
 namespace {
 
+// The value that another one, of other shape perhaps, lies in as it is made; null if `alone` and others read it too.
+Value* BehindViews(Value* value, bool alone) {
+  while (value->producer() && AliasOf(*value->producer()) == Alias::kView &&
+         (!alone || value->uses().size() == 1))
+    value = value->producer()->input(0);
+  return alone && value->uses().size() != 1 ? nullptr : value;
+}
+
 // The product that hands a gradient down to this node alone, null if it is none.
 Node* ProductOf(const Node& gelu_grad) {
-  const Value* const dy = gelu_grad.input(0);
-  Node* const product = dy->producer();
-  if (!product || !product->Is("FusedMatMul", kPipecDomain) || dy->uses().size() != 1) return nullptr;
+  const Value* const dy = BehindViews(gelu_grad.input(0), true);
+  Node* const product = dy ? dy->producer() : nullptr;
+  if (!product || !product->Is("FusedMatMul", kPipecDomain)) return nullptr;
   if (product->input(2) || product->attributes.Has("activation") || product->attributes.Has("to"))
     return nullptr;
   const Value& z = *product->origin->output(0);
@@ -40,11 +49,12 @@ absl::StatusOr<bool> FuseMatmulGeluGrad(Module& module, const PassContext&) {
   for (Node* node : graph.Nodes()) {
     if (!node->Is("GeluGrad", kPipecDomain) || node->attributes.String("approximate") != "tanh") continue;
     Node* const product = ProductOf(*node);
-    if (!product) continue;
-    product->Become("FusedMatMul", kPipecDomain,
-                    {product->input(0), product->input(1), nullptr, node->input(1)});
+    Value* x = node->input(1);
+    if (product && x->type != product->output(0)->type) x = BehindViews(x, false);
+    if (!product || x->type != product->output(0)->type) continue;
+    product->Become("FusedMatMul", kPipecDomain, {product->input(0), product->input(1), nullptr, x});
     product->attributes.Set("activation", std::string("GeluTanhGrad"));
-    graph.ReplaceAllUses(node->output(0), product->output(0));
+    graph.ReplaceAllUses(node->output(0), node->input(0));
     graph.Erase(node);
     changed = true;
   }

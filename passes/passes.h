@@ -13,6 +13,7 @@ absl::StatusOr<bool> FoldConstants(Module& module, const PassContext& context);
 absl::StatusOr<bool> EliminateDead(Module& module, const PassContext& context);
 absl::StatusOr<bool> FuseAttention(Module& module, const PassContext& context);
 absl::StatusOr<bool> FuseTransposeMatmul(Module& module, const PassContext& context);
+absl::StatusOr<bool> FuseGelu(Module& module, const PassContext& context);
 absl::StatusOr<bool> FuseMatmulBias(Module& module, const PassContext& context);
 absl::StatusOr<bool> FuseMatmulGelu(Module& module, const PassContext& context);
 absl::StatusOr<bool> SplitParameterOps(Module& module, const PassContext& context);

@@ -24,6 +24,8 @@ constexpr PassInfo kPasses[] = {
      "after folding left shape arithmetic without users; before fusion, which asks for single users"},
     {"fuse-attention", FuseAttention, kModel, kModel, false,
      "without dead users of its weights; before transposes disappear in products, where it would not see them"},
+    {"fuse-gelu", FuseGelu, kModel, kModel, false,
+     "after folding, which makes its factors constants; before the products that Gelu becomes part of"},
     {"fuse-transpose-matmul", FuseTransposeMatmul, kModel, kModel, false,
      "before the cut, as every change of arithmetic, and before gradients, which then need no transposes either"},
     {"fuse-matmul-bias", FuseMatmulBias, kModel, kModel, false,

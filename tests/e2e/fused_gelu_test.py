@@ -1,5 +1,7 @@
-"""Gelu and its gradient as parts of matrix products: the numbers are those of the parts, wherever the model is cut."""
+"""Gelu, spelled out or not, and its gradient as parts of matrix products: the numbers are those of the parts, wherever the
+model is cut."""
 
+import json
 import math
 import pathlib
 import sys
@@ -12,14 +14,36 @@ COMMON = ["--microbatches=4", "--batch=8"]
 INSIDE = "--cut=h0,h1,h2"  # between the two products of a block
 
 
-def blocks(activation='Gelu <approximate = "tanh">'):
+def op(name):
+    return lambda p, h: [f"{h} = {name}({p})"]
+
+
+TANH = op('Gelu <approximate = "tanh">')
+
+
+def spelled_tanh(p, h):
+    """As GPT-2 does."""
+    return [f"{h}a = Pow({p}, three)", f"{h}b = Mul({h}a, cubic)", f"{h}c = Add({p}, {h}b)", f"{h}d = Mul({h}c, outer)",
+            f"{h}e = Tanh({h}d)", f"{h}f = Add({h}e, one)", f"{h}g = Mul({p}, half)", f"{h} = Mul({h}g, {h}f)"]
+
+
+def spelled_erf(p, h):
+    """As PyTorch's exporter does below opset 20."""
+    return [f"{h}a = Div({p}, root)", f"{h}b = Erf({h}a)", f"{h}c = Add({h}b, one)", f"{h}d = Mul({p}, {h}c)", f"{h} = Mul({h}d, half)"]
+
+
+NUMBERS = {"half": 0.5, "one": 1, "three": 3, "cubic": 0.044715, "outer": 0.7978845834732056, "root": 1.4142135381698608}
+
+
+def blocks(activation=TANH):
     """Transformers' feed-forward blocks, four times as wide inside."""
-    weights, initializers, nodes = Weights(), [], []
+    weights, nodes = Weights(), []
+    initializers = [f"float {name} = {{{number}}}" for name, number in NUMBERS.items()]
     for k in range(BLOCKS):
         initializers += [weights.tensor(f"w{k}", WIDTH, 4 * WIDTH), weights.tensor(f"b{k}", 4 * WIDTH),
                          weights.tensor(f"v{k}", 4 * WIDTH, WIDTH), weights.tensor(f"c{k}", WIDTH)]
         x = f"x{k}" if k else "x"
-        nodes += [f"m{k} = MatMul({x}, w{k})", f"p{k} = Add(m{k}, b{k})", f"h{k} = {activation}(p{k})", f"n{k} = MatMul(h{k}, v{k})",
+        nodes += [f"m{k} = MatMul({x}, w{k})", f"p{k} = Add(m{k}, b{k})", *activation(f"p{k}", f"h{k}"), f"n{k} = MatMul(h{k}, v{k})",
                   f"a{k} = Add(n{k}, c{k})", f"x{k + 1} = Add({x}, a{k})"]
     nodes[-1] = nodes[-1].replace(f"x{BLOCKS}", "y", 1)
     return model_text([f"float[N,{WIDTH}] x"], [f"float[N,{WIDTH}] y"], initializers, nodes)
@@ -77,11 +101,29 @@ class FusedGelu(Case):
 
     def test_what_is_no_number_shows(self):
         data = self.data(first=math.nan)
-        for activation in ('Gelu <approximate = "tanh">', "Relu"):
+        for name, activation in (("Gelu", TANH), ("Relu", op("Relu"))):
             model = self.write("blocks.onnxtxt", blocks(activation))
             y = self.outputs(model, data, "--stages=2")
-            self.assertTrue(all(map(math.isnan, y[:WIDTH])), activation)
-            self.assertTrue(all(map(math.isfinite, y[WIDTH:])), activation)
+            self.assertTrue(all(map(math.isnan, y[:WIDTH])), name)
+            self.assertTrue(all(map(math.isfinite, y[WIDTH:])), name)
+
+    def test_spelled_out(self):
+        """Trains as what is written there, and keeps less for the backward pass."""
+        data, parts = self.data(), "--disable-pass=fuse-gelu"
+        for activation in (spelled_tanh, spelled_erf):
+            model = self.write("spelled.onnxtxt", blocks(activation))
+            written = self.run_tool("pipec", model, "--dry-run", "--print=training").stdout
+            self.assertEqual((written.count(" = Gelu("), written.count("Tanh(") + written.count("Erf(")), (BLOCKS, 0))
+            runs, peaks = [], []
+            for flags in ([], [parts]):
+                plan = self.compile(model, "--stages=1", *COMMON, *flags)
+                runs.append(self.train(plan, data))
+                report = json.loads(self.run_tool("pipec", model, "--stages=1", *COMMON, "--dry-run", "--json", *flags).stdout)
+                peaks.append(report["peak_bytes"])
+            self.assertLess(relative_difference(runs[0].losses, runs[1].losses), 1e-6)
+            for name, (_, _, data_of) in runs[0].tensors.items():
+                self.assertLess(relative_difference(floats(data_of), floats(runs[1].tensors[name][2])), 1e-4, name)
+            self.assertLess(peaks[0], peaks[1])
 
 
 if __name__ == "__main__":
