@@ -3,8 +3,9 @@
 //   before:  stages, messages           after:  rank 1:  RECV_F0 1F0 1B0 SEND_B0 ... NORM 1UPDATE
 //
 // The compute actions are the named schedule's; sends and receives are placed by modelled time
-// (compiler/schedule), one for every pair of stages that has a message. What happens once a step comes last:
-// REDUCE_TIED where a shared parameter lives, NORM, and UPDATE for every stage with update nodes; a rank's
+// (compiler/schedule), one for every pair of stages that has a message. With several replicas REDUCE_GRAD
+// of a stage stands behind its last gradient. What else happens once a step comes last: REDUCE_TIED where a
+// shared parameter lives, NORM, and UPDATE for every stage with update nodes; a rank's
 // first stage computes its GradientScale. Without a flush between steps the list is one round, and these stand
 // where PlaceRounds puts them.
 #include <algorithm>
@@ -35,6 +36,7 @@ absl::StatusOr<Schedule> WithMessages(Schedule schedule, absl::Span<const StageL
 
 void AddUpdate(const Module& module, Schedule& schedule) {
   const OnceAStep once = OnceAStepOf(module);
+  if (!once.sums.empty()) PlaceReductions(once.sums, schedule);
   for (int r = 0; r < schedule.ranks.size(); ++r) {
     std::vector<Action>& actions = schedule.ranks[r];
     if (once.ties[r]) actions.push_back({ActionKind::kReduceTied});

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/cost/node_cost.h"
+#include "compiler/ir/once_a_step.h"
 #include "compiler/ir/validate_at.h"
 #include "passes/rank_programs.h"
 
@@ -27,6 +28,25 @@ double FromStepToStep(const Module& module, const std::vector<int>& validate_at,
   return seconds;
 }
 
+// Sums over replicas are under way while the rank goes on, one after the other.
+void AddReductions(Module& module, const Cluster& cluster, int rank) {
+  std::vector<SimulatedAction>& slices = module.simulation.ranks[rank];
+  const Link& link = cluster.replica_links.empty() ? cluster.devices[rank].link : cluster.replica_links[rank];
+  double free = 0, computed = 0;
+  for (size_t k = 0; k < module.schedule.ranks[rank].size() && k <= slices.size(); ++k) {
+    const Action& action = module.schedule.ranks[rank][k];
+    if (action.kind != ActionKind::kReduceGrad) {
+      if (IsCompute(action.kind)) computed = slices[k].end;
+      continue;
+    }
+    double bytes = 0;
+    for (const Value* value : SummedOverReplicas(module, action.stage)) bytes += value->type.bytes();
+    const double start = std::max(free, computed);
+    free = start + SumSeconds(bytes, module.replicas, link);
+    slices.insert(slices.begin() + k, {action, start, free});
+  }
+}
+
 }  // namespace
 
 void SimulateUpdate(Module& module, const Cluster& cluster) {
@@ -45,6 +65,7 @@ void SimulateUpdate(Module& module, const Cluster& cluster) {
   for (int r = 0; r < ranks; ++r) {
     std::vector<SimulatedAction>& slices = module.simulation.ranks[r];
     std::erase_if(slices, [](const SimulatedAction& slice) { return slice.action.microbatch < 0; });
+    AddReductions(module, cluster, r);
     for (const SimulatedAction& slice : slices) now[r] = std::max(now[r], slice.end);
   }
   const std::vector<int> validate_at = ValidateAt(module);

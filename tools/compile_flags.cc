@@ -104,7 +104,9 @@ void CompileFlags::AddTo(FlagTable& table) {
           kMicrobatchesARank, " a rank and at least ", kFewestMicrobatches),
       absl::StrCat(kDefaultMicrobatches, "; pipedream: 1"));
   table.Int("batch", "B", &batch_, 1, "samples per step",
-            "M x the model's own batch, or M if that is symbolic");
+            "M x R x the model's own batch, or M x R if that is symbolic");
+  table.Int("replicas", "R", &options.replicas, 1,
+            "data-parallel copies of the pipeline, on other devices, which share the batch", "1");
   table.List("cut", "NAME,...", &options.cut, "cut at these values instead of where the partitioner would");
   table.Group("Model");
   table.Map("dim", "NAME=N", &dims_, "bind a symbolic dimension");
@@ -155,6 +157,10 @@ void CompileFlags::AddTo(FlagTable& table) {
     // What a plan can say; far below where products leave the range of a number.
     constexpr int64_t kStages = 1 << 16, kMicrobatches = 1 << 24;
     const int64_t stages = int64_t{std::max(stages_, 1)} * std::max(context_.options.virtual_stages, 1);
+    if (int64_t{std::max(stages_, 1)} * context_.options.replicas > kStages) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a plan has at most ", kStages, " ranks on all replicas (--stages, --replicas)"));
+    }
     if (stages > kStages || microbatches_ > kMicrobatches || batch_ > kMaxBatch) {
       return absl::InvalidArgumentError(
           absl::StrCat("a plan has at most ", kStages, " stages, ", kMicrobatches, " microbatches and ",
@@ -247,11 +253,12 @@ absl::StatusOr<int64_t> CompileFlags::Resolve() {
     const CompileOptions defaults;
     for (const auto& [flag, given] :
          {std::pair("--loss", loss_ != "auto"), std::pair("--optimizer", !optimizer_.empty()),
-          std::pair("--train", !options.train_regex.empty()), std::pair("--freeze", !options.freeze_regex.empty()),
-          std::pair("--lora", !options.lora.empty()), std::pair("--class-weights", !options.class_weights.empty()),
+          std::pair("--train", !options.train_regex.empty()),
+          std::pair("--freeze", !options.freeze_regex.empty()), std::pair("--lora", !options.lora.empty()),
+          std::pair("--class-weights", !options.class_weights.empty()),
           std::pair("--label-smoothing", options.label_smoothing != defaults.label_smoothing),
           std::pair("--ignore-index", options.ignore_index != defaults.ignore_index),
-          std::pair("--recompute", recompute_ != "auto")}) {
+          std::pair("--recompute", recompute_ != "auto"), std::pair("--replicas", options.replicas > 1)}) {
       if (given) return absl::InvalidArgumentError(absl::StrCat(flag, " belongs to --mode=train"));
     }
   }
@@ -261,6 +268,12 @@ absl::StatusOr<int64_t> CompileFlags::Resolve() {
   options.ranks = stages_ > 0 ? stages_ : kDefaultStages;
   options.microbatches = microbatches_;
   const ScheduleInfo* info = FindSchedule(options.schedule);
+  if (options.replicas > 1 && info && info->late_updates) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--replicas=", options.replicas,
+        ": replicas add up their gradients at the end of a step, which --schedule=", options.schedule,
+        " does not have; --schedule=1f1b or another with a flush works"));
+  }
   const bool each_updates = info && info->updates_each_microbatch;
   if (staleness_ == "lr" && !(info && info->late_updates)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -291,7 +304,7 @@ absl::StatusOr<int64_t> CompileFlags::Resolve() {
   if (optimizer_.empty() && options.mode == Mode::kTrain) {
     Assume(absl::StrCat("optimizer ", options.optimizer, " (--optimizer)"));
   }
-  ASSIGN_OR_RETURN(options.cluster, devices_.Resolve(options.ranks, notes_));
+  ASSIGN_OR_RETURN(options.cluster, devices_.Resolve(options.ranks, options.replicas, notes_));
   AskForWorkspace();
 
   const int64_t parts = static_cast<int64_t>(options.microbatches) * options.replicas;
@@ -308,7 +321,8 @@ absl::StatusOr<int64_t> CompileFlags::Resolve() {
 
 void CompileFlags::AskForWorkspace() {
   // As piperun shares them out.
-  const int threads = std::max<int>(1, static_cast<int>(std::thread::hardware_concurrency()) / context_.options.ranks);
+  const int threads = std::max<int>(1, static_cast<int>(std::thread::hardware_concurrency()) /
+                                           (context_.options.ranks * context_.options.replicas));
   std::vector<bool> known;  // by rank
   for (const DeviceProfile& device : context_.options.cluster.devices) known.push_back(device.name == "cpu");
   context_.options.workspace_bytes = [kernels = kernels_, threads, known](const Node& node, int rank) {

@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/cost/cluster_file.h"
 #include "compiler/cost/measured_costs.h"
+#include "compiler/cost/replicas.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 #include "tools/read_text.h"
 
@@ -33,11 +35,11 @@ void DeviceFlags::AddTo(FlagTable& table) {
   table.String("cluster", "FILE.json", &cluster_,
                "devices, hosts and links to plan for, a device a rank in the order of the file; "
                "samples/clusters/README.md describes it",
-               "P of --device on one host");
+               "P x R of --device on one host");
   table.String("profile", "FILE", &profile_,
                "measured costs from piperun --profile; what it lacks is fitted to what it has", "none");
   table.Size("memory", &memory_, "limit per device; with --cluster of what each device has",
-             "the device's; cpu: this machine's divided by P");
+             "the device's; cpu: this machine's divided by P x R");
   table.Check([this] {
     return device_.empty() || cluster_.empty()
                ? absl::OkStatus()
@@ -66,17 +68,25 @@ std::string DeviceFlags::Source() const {
                                     : absl::StrCat("one host of ", Device(), " (--cluster)");
 }
 
-absl::StatusOr<Cluster> DeviceFlags::ReadCluster(int ranks, std::vector<std::string>& notes) const {
+absl::StatusOr<Cluster> DeviceFlags::ReadCluster(int ranks, int replicas,
+                                                 std::vector<std::string>& notes) const {
   ASSIGN_OR_RETURN(Cluster all, ReadWholeCluster());
   const size_t devices = all.devices.size();
-  absl::StatusOr<Cluster> cluster = FirstDevices(std::move(all), ranks);
+  const int needed = ranks * replicas;
+  if (replicas > 1 && static_cast<int>(devices) < needed) {
+    const absl::Status few = absl::InvalidArgumentError(absl::StrCat(
+        "has ", Counted(devices, "device", "devices"), ", ", replicas, " replicas of ",
+        Counted(ranks, "rank", "ranks"), " need ", needed, "; fewer --replicas or --stages fit"));
+    return WithFile(few, "cluster", cluster_);
+  }
+  absl::StatusOr<Cluster> cluster = FirstDevices(std::move(all), needed);
   if (!cluster.ok()) return WithFile(cluster.status(), "cluster", cluster_);
   for (DeviceProfile& device : cluster->devices) {
     if (memory_ > 0) device.memory_bytes = std::min(device.memory_bytes, memory_);
   }
-  if (devices > cluster->devices.size())
+  if (static_cast<int>(devices) > needed)
     notes.push_back(
-        absl::StrCat("the first ", ranks, " of the ", devices, " devices of ", cluster_, " (--stages)"));
+        absl::StrCat("the first ", needed, " of the ", devices, " devices of ", cluster_, " (--stages)"));
   return cluster;
 }
 
@@ -96,15 +106,16 @@ absl::Status DeviceFlags::AddProfile(Cluster& cluster, std::vector<std::string>&
   return absl::OkStatus();
 }
 
-absl::StatusOr<Cluster> DeviceFlags::Resolve(int ranks, std::vector<std::string>& notes) const {
-  absl::StatusOr<Cluster> cluster =
-      cluster_.empty() ? MakeCluster(Device(), ranks, memory_) : ReadCluster(ranks, notes);
+absl::StatusOr<Cluster> DeviceFlags::Resolve(int ranks, int replicas, std::vector<std::string>& notes) const {
+  absl::StatusOr<Cluster> cluster = cluster_.empty() ? MakeCluster(Device(), ranks * replicas, memory_)
+                                                     : ReadCluster(ranks, replicas, notes);
   if (!cluster.ok()) return cluster;
   for (DeviceProfile& device : cluster->devices) {
     if (given_memory_ > 0) device.memory_bytes = given_memory_;
   }
   RETURN_IF_ERROR(AddProfile(*cluster, notes));
-  return cluster;
+  cluster = FirstReplica(*std::move(cluster), ranks, replicas);
+  return cluster.ok() || cluster_.empty() ? cluster : WithFile(cluster.status(), "cluster", cluster_);
 }
 
 }  // namespace pipec

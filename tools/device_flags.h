@@ -21,13 +21,14 @@ class DeviceFlags {
   std::string Source() const;
   // Resolve's devices shall have so many bytes each, whatever the flags say.
   void SetMemory(int64_t bytes) { given_memory_ = bytes; }
-  // A device for each rank, with what was measured of it. What the user should know of them is added to `notes`.
-  absl::StatusOr<Cluster> Resolve(int ranks, std::vector<std::string>& notes) const;
+  // A device for each rank of a replica, with what was measured of it. What the user should know of them is added to
+  // `notes`.
+  absl::StatusOr<Cluster> Resolve(int ranks, int replicas, std::vector<std::string>& notes) const;
 
  private:
   std::string Device() const;
   absl::StatusOr<Cluster> ReadWholeCluster() const;
-  absl::StatusOr<Cluster> ReadCluster(int ranks, std::vector<std::string>& notes) const;
+  absl::StatusOr<Cluster> ReadCluster(int ranks, int replicas, std::vector<std::string>& notes) const;
   absl::Status AddProfile(Cluster& cluster, std::vector<std::string>& notes) const;
 
   std::string device_, cluster_, profile_;  // "": not given

@@ -1,4 +1,5 @@
 // Of the flags of a compilation, those that are to be chosen.
+#include "absl/strings/str_cat.h"
 #include "passes/chosen_schedule.h"
 #include "runtime/base/status.h"
 #include "tools/compile_flags.h"
@@ -17,9 +18,15 @@ absl::StatusOr<PlanSpace> CompileFlags::Space() const {
   PlanSpace space{{options.ranks}, {options.microbatches}, batch_};
   if (stages_open_) {
     ASSIGN_OR_RETURN(const int devices, devices_.Count());
-    space.ranks = RanksToTry(devices);
+    if (devices < options.replicas) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--replicas=", options.replicas, " needs as many devices, and there ",
+                       devices == 1 ? "is " : "are ", devices, ": ", devices_.Source()));
+    }
+    space.ranks = RanksToTry(devices / options.replicas);
   }
-  if (microbatches_open_) space.microbatches = MicrobatchesToTry(space.ranks.back(), batch_);
+  if (microbatches_open_)
+    space.microbatches = MicrobatchesToTry(space.ranks.back(), batch_ / options.replicas);
   return space;
 }
 

@@ -105,7 +105,8 @@ void PrintText(const RunFlags& flags, const RunResult& result) {
 absl::StatusOr<RunResult> Execute(RunFlags& flags) {
   absl::StatusOr<Manifest> manifest = LoadManifest(flags.plan);
   if (!manifest.ok()) return manifest.status();
-  const int threads = flags.threads > 0 ? flags.threads : std::max(1, Cores() / manifest->ranks);
+  const int threads =
+      flags.threads > 0 ? flags.threads : std::max(1, Cores() / (manifest->ranks * manifest->replicas));
   for (const auto& [flag, path] : {std::pair("--export", &flags.options.export_directory),
                                    std::pair("--outputs", &flags.options.outputs)}) {
     if ((flags.device != "null" && flags.device != "replay") || path->empty()) continue;
@@ -115,9 +116,11 @@ absl::StatusOr<RunResult> Execute(RunFlags& flags) {
   RunProgress progress;
   progress.OnNote(absl::StrCat(flags.plan, ": ", manifest->model, ", ", manifest->schedule, ", ",
                                manifest->ranks, manifest->ranks == 1 ? " rank, " : " ranks, ",
+                               manifest->replicas > 1 ? absl::StrCat(manifest->replicas, " replicas, ") : "",
                                manifest->microbatches, " microbatches of ", manifest->microbatch_size, ", ",
                                threads, threads == 1 ? " thread" : " threads", " a rank (--threads)"));
-  absl::StatusOr<MakeDevice> make_device = MakeRunDevices(flags, manifest->ranks, threads, progress);
+  absl::StatusOr<MakeDevice> make_device =
+      MakeRunDevices(flags, manifest->ranks * manifest->replicas, threads, progress);
   if (!make_device.ok()) return make_device.status();
   absl::StatusOr<MakeTransport> make_transport = MakeRunTransports(flags, *manifest);
   if (!make_transport.ok()) return make_transport.status();

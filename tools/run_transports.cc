@@ -48,13 +48,13 @@ absl::StatusOr<MakeTransport> ByNccl(const RunFlags& flags, int ranks) {
 
 absl::StatusOr<MakeTransport> MakeRunTransports(const RunFlags& flags, const Manifest& manifest) {
 #if PIPEC_CUDA
-  if (flags.transport == "nccl") return ByNccl(flags, manifest.ranks);
+  if (flags.transport == "nccl") return ByNccl(flags, manifest.ranks * manifest.replicas);
 #endif
   LocalOptions options;
+  options.replicas = manifest.replicas;
   if (flags.device == "replay") options.wire_time = WireTimes(manifest);
-  return [hub = std::make_shared<LocalHub>(manifest.ranks, std::move(options))](int rank, Device& device) {
-    return hub->Connect(rank, device);
-  };
+  return [hub = std::make_shared<LocalHub>(manifest.ranks * manifest.replicas, std::move(options))](
+             int rank, Device& device) { return hub->Connect(rank, device); };
 }
 
 }  // namespace pipec

@@ -51,6 +51,8 @@ struct Cluster {
   Link network;                                    // between hosts
   std::map<std::pair<int, int>, Link> host_links;  // by two hosts, ascending: instead of `network`
   std::map<std::pair<int, int>, Link> rank_links;  // by two ranks, ascending: instead of all else
+  std::vector<Link>
+      replica_links;  // by rank, to the same rank of the other replicas: the slowest; empty: its device's
 
   // Between two ranks, either way. Of one host: the slower of what the two devices have.
   Link LinkBetween(int a, int b) const;

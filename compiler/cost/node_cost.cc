@@ -46,4 +46,8 @@ double MessageSeconds(double bytes, const Link& link) {
          std::max(bytes - link.knee_bytes, 0.0) / link.bytes_per_second_beyond;
 }
 
+double SumSeconds(double bytes, int replicas, const Link& link) {
+  return 2 * (replicas - 1) * MessageSeconds(bytes / replicas, link);
+}
+
 }  // namespace pipec

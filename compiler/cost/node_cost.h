@@ -29,4 +29,9 @@ double ActionSeconds(const DeviceProfile& device);
 // no message: 0.
 double MessageSeconds(double bytes, const Link& link);
 
+// Seconds until so many replicas have added up `bytes` of each, by links like this one: a ring, in which every replica
+// sends a part of 1 / replicas 2 (replicas - 1) times (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms",
+// JPDC 2009). The additions are taken to be free.
+double SumSeconds(double bytes, int replicas, const Link& link);
+
 }  // namespace pipec

@@ -37,6 +37,8 @@ plan::ActionKind ToProto(ActionKind kind) {
       return plan::SEND_B;
     case ActionKind::kRecvB:
       return plan::RECV_B;
+    case ActionKind::kReduceGrad:
+      return plan::REDUCE_GRAD;
     case ActionKind::kReduceTied:
       return plan::REDUCE_TIED;
     case ActionKind::kNorm:
@@ -274,6 +276,9 @@ class Writer {
           messages_.at({forward ? MessageKind::kActivation : MessageKind::kGradient,
                         sends ? action.stage : action.peer_stage, sends ? action.peer_stage : action.stage}));
       return;
+    }
+    if (action.kind == ActionKind::kReduceGrad) {
+      for (const Value* value : SummedOverReplicas(module_, action.stage)) row.add_sums(TensorOf(value));
     }
     if (action.kind != ActionKind::kReduceTied && action.kind != ActionKind::kNorm) return;
     const MessageKind kind = action.kind == ActionKind::kNorm ? MessageKind::kNorm : MessageKind::kTied;

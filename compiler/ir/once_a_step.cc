@@ -17,7 +17,24 @@ OnceAStep OnceAStepOf(const Module& module) {
     for (const Node* update : trained.updates) once.updates[update->stage] = true;
   }
   for (const Node* scale : module.training.gradient_scales) once.updates[scale->stage] = true;
+  if (module.replicas == 1) return once;
+  for (int s = 0; s < static_cast<int>(module.stages.size()); ++s)
+    once.sums.push_back(!SummedOverReplicas(module, s).empty());
   return once;
+}
+
+std::vector<const Value*> SummedOverReplicas(const Module& module, int stage) {
+  std::vector<const Value*> sums;
+  const Training& training = module.training;
+  const auto add = [&](const Value* value) {
+    if (value && value->producer()->stage == stage) sums.push_back(value);
+  };
+  for (const TrainedParameter& trained : training.parameters) {
+    for (const Value* accumulated : trained.accumulated) add(accumulated);
+  }
+  add(training.loss_sum);
+  add(training.loss_weight);
+  return sums;
 }
 
 bool RunsOnceAStep(const RankMemory& memory, const Node& node) {

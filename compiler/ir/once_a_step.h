@@ -18,6 +18,10 @@ inline bool IsOnceAStep(const RankMemory& memory, const Buffer& buffer) {
 // What the module's ranks and stages have to do once a step (level staged).
 OnceAStep OnceAStepOf(const Module& module);
 
+// What REDUCE_GRAD of a stage adds up over the replicas, each in its place: the accumulators of its gradients, in the
+// order of the parameters and their uses, and the loss and its weight where the stage computes them.
+std::vector<const Value*> SummedOverReplicas(const Module& module, int stage);
+
 // Whether all that the node makes lies in such buffers.
 bool RunsOnceAStep(const RankMemory& memory, const Node& node);
 

@@ -71,6 +71,7 @@ class Machine {
       now_.read_version = now_.written_version = std::max(0, step - WeightDelay());
     }
     if (IsMessage(action.kind)) return RunMessage(action);
+    if (action.kind == ActionKind::kReduceGrad) return AddUp(action);
     if (action.kind == ActionKind::kReduceTied) return Exchange(MessageKind::kTied, action);
     const int stage = action.kind == ActionKind::kNorm ? StagesOfRank(module_, rank_).front() : action.stage;
     auto program = programs_.find({action.kind, stage});
@@ -304,6 +305,16 @@ class Machine {
         if (message.kind != kind || !Crosses(message) || module_.stages[stage].rank != rank_) continue;
         RETURN_IF_ERROR(Transfer(message, sends, action));
       }
+    }
+    return absl::OkStatus();
+  }
+
+  // In place: what was there is read, and the sum lies where it was.
+  absl::Status AddUp(const Action& action) {
+    for (const Value* value : SummedOverReplicas(module_, action.stage)) {
+      const Access sum = AccessTo(value);
+      RETURN_IF_ERROR(Read(sum, action));
+      Write(sum, now_);
     }
     return absl::OkStatus();
   }

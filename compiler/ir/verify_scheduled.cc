@@ -3,8 +3,8 @@
 //  - whatever CheckSchedule refuses, for training and for evaluation: a missing or double action,
 //  microbatches of a stage out of
 //    order, a message without counterpart, a cycle; the links are the module's messages per microbatch
-//  - an action once a step that is missing, double or out of order: REDUCE_TIED on the ranks that exchange
-//  accumulators, NORM
+//  - an action once a step that is missing, double or out of order: with several replicas REDUCE_GRAD for each stage
+//    with gradients or the loss, behind its last gradient; REDUCE_TIED on the ranks that exchange accumulators, NORM
 //    on all ranks, UPDATE for each stage with an optimizer or a GradientScale, in this order and behind
 //    everything else; in a round of a schedule without flush the same, anywhere
 //  - a step before that is validated behind an action that cannot run twice, or across a message (late_validation.h)
@@ -47,6 +47,9 @@ absl::Status CheckPlacement(const Module& module, const Schedule& schedule) {
 std::vector<Action> WantedOnceAStep(const Module& module, int rank) {
   const OnceAStep once = OnceAStepOf(module);
   std::vector<Action> wanted;
+  for (int s : StagesOfRank(module, rank)) {
+    if (!once.sums.empty() && once.sums[s]) wanted.push_back({ActionKind::kReduceGrad, s});
+  }
   if (once.ties[rank]) wanted.push_back({ActionKind::kReduceTied});
   if (once.norms) wanted.push_back({ActionKind::kNorm});
   for (int s : StagesOfRank(module, rank)) {
@@ -75,6 +78,11 @@ absl::Status VerifyScheduled(const Module& module) {
     std::vector<Action> once;
     std::copy_if(actions.begin(), actions.end(), std::back_inserter(once),
                  [](const Action& action) { return action.microbatch < 0; });
+    // Sums come as their stages are done; CheckSchedule has said where.
+    const auto sums_end = std::find_if(once.begin(), once.end(), [](const Action& action) {
+      return action.kind != ActionKind::kReduceGrad;
+    });
+    std::sort(once.begin(), sums_end, [](const Action& a, const Action& b) { return a.stage < b.stage; });
     if (module.schedule.asynchronous()) {
       // Where they stand among the others CheckSchedule has said.
       for (Action& action : once) action.lag = 0;

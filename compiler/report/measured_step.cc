@@ -62,7 +62,7 @@ bool ReadEvent(const json& entry, Event* event) {
 std::multiset<std::string> Expected(const Module& module, int rank) {
   std::multiset<std::string> names;
   for (const Action& action : module.schedule.ranks[rank]) {
-    if (!IsMessage(action.kind)) names.insert(ToString(action));
+    if (!IsMessage(action.kind) && action.kind != ActionKind::kReduceGrad) names.insert(ToString(action));
   }
   return names;
 }
@@ -171,7 +171,10 @@ absl::StatusOr<StepPicture> MeasuredStep(absl::string_view trace, absl::string_v
   std::map<int, std::vector<Event>> steps;
   for (const json& entry : document["traceEvents"]) {
     Event event;
-    if (ReadEvent(entry, &event)) steps[event.step].push_back(event);
+    if (!ReadEvent(entry, &event)) continue;
+    // Of several replicas the first is drawn.
+    const int ranks = module.schedule.shape.ranks;
+    if (event.rank < ranks || event.rank >= ranks * module.replicas) steps[event.step].push_back(event);
   }
   if (steps.empty()) {
     return absl::InvalidArgumentError(

@@ -37,7 +37,7 @@ StepPicture ModelledStep(const Module& module) {
         const auto link = link_of.find({action.stage, action.peer_stage});
         if (link != link_of.end())
           picture.messages.push_back({link->second, action.microbatch, slice.start, slice.end});
-      } else if (!IsMessage(action.kind)) {
+      } else if (!IsMessage(action.kind) && action.kind != ActionKind::kReduceGrad) {
         drawn.push_back(slice);
       }
     }

@@ -33,7 +33,8 @@ struct StepPicture {
   int step = 0;           // measured: which step of the run
   ScheduleShape shape;
   std::vector<int> rank_of_stage;
-  // Per rank, by start, seconds from the step's begin: F, B, I, W and what happens once a step; no messages.
+  // Per rank, by start, seconds from the step's begin: F, B, I, W and what happens once a step; no messages,
+  // and no sums over replicas, which are under way beside the others.
   std::vector<std::vector<SimulatedAction>> ranks;
   std::vector<PictureLink> links;        // between different ranks
   std::vector<PictureMessage> messages;  // by sender's rank and time

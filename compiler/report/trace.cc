@@ -9,6 +9,7 @@ namespace {
 
 // A thread of the trace: slices of one thread must nest, and messages between different stages overlap.
 std::string LaneOf(const Action& action) {
+  if (action.kind == ActionKind::kReduceGrad) return "sum over replicas";
   if (!IsMessage(action.kind)) return "compute";
   const bool sends = action.kind == ActionKind::kSendF || action.kind == ActionKind::kSendB;
   return sends ? absl::StrCat("send ", action.stage, " to ", action.peer_stage)

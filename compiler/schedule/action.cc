@@ -9,10 +9,10 @@
 namespace pipec {
 namespace {
 
-constexpr ActionKind kAllKinds[] = {ActionKind::kF,     ActionKind::kB,     ActionKind::kI,
-                                    ActionKind::kW,     ActionKind::kSendF, ActionKind::kRecvF,
-                                    ActionKind::kSendB, ActionKind::kRecvB, ActionKind::kReduceTied,
-                                    ActionKind::kNorm,  ActionKind::kUpdate};
+constexpr ActionKind kAllKinds[] = {ActionKind::kF,          ActionKind::kB,     ActionKind::kI,
+                                    ActionKind::kW,          ActionKind::kSendF, ActionKind::kRecvF,
+                                    ActionKind::kSendB,      ActionKind::kRecvB, ActionKind::kReduceGrad,
+                                    ActionKind::kReduceTied, ActionKind::kNorm,  ActionKind::kUpdate};
 
 // The stage at the other end of a message that names none.
 int NeighbourStage(ActionKind kind, int stage) {
@@ -51,6 +51,8 @@ absl::string_view Name(ActionKind kind) {
       return "SEND_B";
     case ActionKind::kRecvB:
       return "RECV_B";
+    case ActionKind::kReduceGrad:
+      return "REDUCE_GRAD";
     case ActionKind::kReduceTied:
       return "REDUCE_TIED";
     case ActionKind::kNorm:

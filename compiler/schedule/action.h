@@ -10,17 +10,18 @@
 namespace pipec {
 
 enum class ActionKind : uint8_t {
-  kF,            // forward
-  kB,            // input and weight gradients at once
-  kI,            // input gradients
-  kW,            // weight gradients
-  kSendF,        // activations to a later stage
-  kRecvF,        // activations from an earlier stage
-  kSendB,        // gradients to an earlier stage
-  kRecvB,        // gradients from a later stage
-  kReduceTied,   // owners of a shared parameter exchange their accumulators (once a step)
-  kNorm,         // all ranks exchange norms, loss and loss weight (once a step)
-  kUpdate,       // the optimizer, for the parameters of one stage (once a step)
+  kF,           // forward
+  kB,           // input and weight gradients at once
+  kI,           // input gradients
+  kW,           // weight gradients
+  kSendF,       // activations to a later stage
+  kRecvF,       // activations from an earlier stage
+  kSendB,       // gradients to an earlier stage
+  kRecvB,       // gradients from a later stage
+  kReduceGrad,  // the replicas of a stage add up their accumulators (once a step)
+  kReduceTied,  // owners of a shared parameter exchange their accumulators (once a step)
+  kNorm,        // all ranks exchange norms, loss and loss weight (once a step)
+  kUpdate,      // the optimizer, for the parameters of one stage (once a step)
 };
 
 // "F", "SEND_F", ...

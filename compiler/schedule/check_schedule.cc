@@ -240,17 +240,27 @@ class Checker {
     int ranks_with_norm = 0;
     for (int r = 0; r < P_; ++r) {
       bool over = false, norm = false, tied = false;
-      std::vector<bool> updated(S_, false);
+      std::vector<bool> updated(S_, false), summed(S_, false);
       for (int k = 0; k < static_cast<int>(schedule_.ranks[r].size()); ++k) {
         const Action& action = schedule_.ranks[r][k];
         if (!IsOnceAStep(action.kind)) {
           if (over) return Bad(r, k, "after what happens once a step");
           continue;
         }
-        over = true;
         if (action.microbatch >= 0) return Bad(r, k, "happens once a step and has no microbatch");
+        const int s = action.stage;
+        if (action.kind == ActionKind::kReduceGrad) {
+          if (s < 0 || s >= S_ || RankOf(s) != r)
+            return Bad(r, k, "adds up gradients of another rank's stage");
+          if (summed[s]) return Bad(r, k, "stands there twice");
+          if (over) return Bad(r, k, "after what needs the sum");
+          if (k < std::max(Place(ActionKind::kB, s, M_ - 1), Place(ActionKind::kW, s, M_ - 1)))
+            return Bad(r, k, "before the last gradient of its stage");
+          summed[s] = true;
+          continue;
+        }
+        over = true;
         if (action.kind == ActionKind::kUpdate) {
-          const int s = action.stage;
           if (s < 0 || s >= S_ || RankOf(s) != r) return Bad(r, k, "updates a stage of another rank");
           if (updated[s]) return Bad(r, k, "stands there twice");
           updated[s] = true;

@@ -35,6 +35,7 @@ struct OnceAStep {
   std::vector<bool> ties;     // by rank: exchanges accumulators of shared parameters
   bool norms = false;         // all ranks exchange norms
   std::vector<bool> updates;  // by stage: has an UPDATE
+  std::vector<bool> sums;     // by stage: adds up over the replicas; empty: there is one replica
 };
 
 // Adds messages, for every link, and what happens once a step to rounds of compute actions. Everything is a projection

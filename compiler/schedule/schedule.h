@@ -93,6 +93,11 @@ struct StageTimes {
 absl::StatusOr<Schedule> AddMessages(const Schedule& schedule, absl::Span<const StageLink> links,
                                      absl::Span<const StageTimes> times);
 
+// Adds REDUCE_GRAD for every stage of `stages` right behind the last B or W of the stage, so that the sum over the
+// replicas is under way while the rank and others go on. All replicas have the same lists, so that what completes for
+// one pipeline when every action blocks completes for all.
+void PlaceReductions(const std::vector<bool>& stages, Schedule& schedule);
+
 // Refuses, naming rank, position and action, with the lists around it (fault.h): a missing or double action, an
 // action on the wrong rank, F, I or W of a stage out of microbatch order, an I before its F, a W before its I, a
 // message without its counterpart, a message that is used before it arrives or sent before it is made, and a cycle

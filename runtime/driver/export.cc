@@ -28,7 +28,7 @@ struct Owner {
 
 std::map<std::string, Owner> OwnersOf(Session& session) {
   std::map<std::string, Owner> owners;
-  for (int rank = 0; rank < session.ranks(); ++rank) {
+  for (int rank = 0; rank < session.manifest().ranks; ++rank) {
     for (const plan::Parameter& parameter : session.executor(rank).rank_plan().parameters()) {
       if (parameter.first_owner()) owners[parameter.name()] = {rank, &parameter};
     }

@@ -43,7 +43,9 @@ json Messages(const std::vector<ProfileOfRank>& ranks) {
 
 absl::Status WriteProfile(Session& session, int threads, const std::string& path) {
   std::vector<ProfileOfRank> ranks;
-  for (int rank = 0; rank < session.ranks(); ++rank) ranks.push_back(session.executor(rank).profile());
+  // Replicas do all the same: the first tells.
+  for (int rank = 0; rank < session.manifest().ranks; ++rank)
+    ranks.push_back(session.executor(rank).profile());
   json nodes = json::array();
   double action_seconds = 0;
   for (const ProfileOfRank& rank : ranks) {

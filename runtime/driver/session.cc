@@ -32,7 +32,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& direct
                                                        const MakeTransport& make_transport,
                                                        const ExecutorOptions& options) {
   std::unique_ptr<Session> session(new Session(directory, manifest));
-  const int ranks = manifest.ranks;
+  const int ranks = manifest.ranks * manifest.replicas;
   session->executors_.resize(ranks);
   session->results_.resize(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
@@ -47,17 +47,18 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& direct
       });
   std::vector<plan::RankPlan> rank_plans(ranks);
   RETURN_IF_ERROR(session->group_->RunAll([&](int rank) -> absl::Status {
-    ASSIGN_OR_RETURN(rank_plans[rank], LoadRankPlan(directory, s->manifest_, rank));
+    ASSIGN_OR_RETURN(rank_plans[rank], LoadRankPlan(directory, s->manifest_, rank % manifest.ranks));
     return absl::OkStatus();
   }));
   std::vector<const plan::RankPlan*> pointers;
-  for (const plan::RankPlan& rank_plan : rank_plans) pointers.push_back(&rank_plan);
+  for (int rank = 0; rank < manifest.ranks; ++rank) pointers.push_back(&rank_plans[rank]);
   absl::Status whole = VerifyPlan(pointers);
   if (!whole.ok()) return absl::Status(whole.code(), absl::StrCat("'", directory, "': ", whole.message()));
   RETURN_IF_ERROR(session->group_->RunAll([&](int rank) -> absl::Status {
-    ASSIGN_OR_RETURN(s->executors_[rank],
-                     Executor::Create(std::move(rank_plans[rank]), directory, *s->devices_[rank],
-                                      *s->transports_[rank], options));
+    ExecutorOptions own = options;
+    own.replica = rank / manifest.ranks;
+    ASSIGN_OR_RETURN(s->executors_[rank], Executor::Create(std::move(rank_plans[rank]), directory,
+                                                           *s->devices_[rank], *s->transports_[rank], own));
     return absl::OkStatus();
   }));
   RETURN_IF_ERROR(session->CollectNames());
@@ -102,10 +103,15 @@ absl::Status Session::CollectNames() {
 absl::StatusOr<StepResult> Session::Run(StepKind kind, const DataSource& data,
                                         absl::Span<const int64_t> samples,
                                         absl::Span<const StepScalars> scalars) {
+  const int64_t microbatches = manifest_.microbatches;
+  results_.assign(results_.size(), {});
   RETURN_IF_ERROR(group_->RunAll([&](int rank) -> absl::Status {
-    absl::Status status = feeds_[rank]->Fill(data, samples);
-    if (!status.ok()) return absl::Status(status.code(), absl::StrCat("rank ", rank, ": ", status.message()));
-    ASSIGN_OR_RETURN(results_[rank], executors_[rank]->Run(kind, scalars, feeds_[rank]->data()));
+    if (kind == StepKind::kEval && rank >= manifest_.ranks) return absl::OkStatus();
+    absl::Status status =
+        feeds_[rank]->Fill(data, PartOf(rank, samples, microbatches * manifest_.microbatch_size));
+    if (!status.ok()) return absl::Status(status.code(), absl::StrCat(NameOf(rank), ": ", status.message()));
+    ASSIGN_OR_RETURN(results_[rank],
+                     executors_[rank]->Run(kind, PartOf(rank, scalars, microbatches), feeds_[rank]->data()));
     return absl::OkStatus();
   }));
   StepResult all;
@@ -114,6 +120,12 @@ absl::StatusOr<StepResult> Session::Run(StepKind kind, const DataSource& data,
     if (Earlier(result.first, all.first)) all.first = result.first;
   }
   return all;
+}
+
+std::string Session::NameOf(int rank) const {
+  const std::string replica =
+      manifest_.replicas > 1 ? absl::StrCat("replica ", rank / manifest_.ranks, ", ") : "";
+  return absl::StrCat(replica, "rank ", rank % manifest_.ranks);
 }
 
 std::unique_ptr<Feed> Session::NewFeed(int rank) const {

@@ -30,7 +30,8 @@ class Session {
   // Joins the ranks' threads before anything they use goes away.
   ~Session();
 
-  // One step of all ranks over the given samples (Feed::Fill). The result is stopped if any rank's is; its
+  // One step over the given samples (Feed::Fill): of all replicas, whose parts follow one another, or, if it is an
+  // evaluation, of replica 0 alone. `scalars`: M for each replica. The result is stopped if any rank's is; its
   // `first` is the earliest of all ranks (with check_finite).
   absl::StatusOr<StepResult> Run(StepKind kind, const DataSource& data, absl::Span<const int64_t> samples,
                                  absl::Span<const StepScalars> scalars);
@@ -48,7 +49,15 @@ class Session {
   const Manifest& manifest() const { return manifest_; }
   const std::string& directory() const { return directory_; }
   absl::string_view device_name() const { return devices_[0]->name(); }
+  // Of all replicas: rank r of replica k is k P + r.
   int ranks() const { return group_->size(); }
+  // "rank 1", with the replica where there are several.
+  std::string NameOf(int rank) const;
+  // What a rank is given of something that has so many entries for each replica.
+  template <typename T>
+  absl::Span<const T> PartOf(int rank, absl::Span<const T> whole, int64_t of_replica) const {
+    return whole.subspan(rank / manifest_.ranks * of_replica, of_replica);
+  }
   Executor& executor(int rank) { return *executors_[rank]; }
   const Feed& feed(int rank) const { return *feeds_[rank]; }
   RankGroup& group() { return *group_; }

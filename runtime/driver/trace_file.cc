@@ -44,7 +44,7 @@ void TraceFile::Add(Session& session, StepKind kind, int64_t step) {
 absl::Status TraceFile::Write(Session& session, const std::string& path) const {
   json events = json::array();
   for (int rank = 0; rank < session.ranks(); ++rank) {
-    events.push_back(Metadata("process_name", rank, 0, absl::StrCat("rank ", rank)));
+    events.push_back(Metadata("process_name", rank, 0, session.NameOf(rank)));
     for (int tid = 0; tid < 3; ++tid) events.push_back(Metadata("thread_name", rank, tid, kThreads[tid]));
   }
   auto origin = std::chrono::steady_clock::time_point::max();

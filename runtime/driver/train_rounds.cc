@@ -43,6 +43,7 @@ class RankSource : public StepSource {
   RankSource(Session& session, int rank, const RoundsJob& job, const RoundsState& state, Gate& gate,
              const std::function<absl::Status(const StepReport&)>* report)
       : session_(session),
+        rank_(rank),
         rank_plan_(session.executor(rank).rank_plan()),
         job_(job),
         gate_(gate),
@@ -62,14 +63,17 @@ class RankSource : public StepSource {
     Slot& slot = slots_[step % slots_.size()];
     slot.step = step;
     job_.batches->Fill(step, absl::MakeSpan(samples_));
-    absl::Status status = slot.feed->Fill(*job_.data, samples_);
+    const Manifest& manifest = session_.manifest();
+    const absl::Span<const int64_t> samples = samples_;
+    absl::Status status =
+        slot.feed->Fill(*job_.data, session_.PartOf(rank_, samples, manifest.batch() / manifest.replicas));
     if (!status.ok())
-      return absl::Status(status.code(), absl::StrCat("rank ", rank_plan_.rank(), ": ", status.message()));
+      return absl::Status(status.code(), absl::StrCat(session_.NameOf(rank_), ": ", status.message()));
     LossScaler scaler = scaler_;
     if (may_begin_again_ && ended_ < step) scaler.Update(/*overflow=*/false);
-    slot.scalars.Set(*job_.settings, session_.manifest(), step, scaled_ ? &scaler : nullptr,
+    slot.scalars.Set(*job_.settings, manifest, step, scaled_ ? &scaler : nullptr,
                      rank_plan_.lr_by_delay() ? static_cast<int>(rank_plan_.weight_delay()) : 0);
-    *scalars = slot.scalars.microbatches;
+    *scalars = session_.PartOf(rank_, absl::MakeConstSpan(slot.scalars.microbatches), manifest.microbatches);
     *data = slot.feed->data();
     return absl::OkStatus();
   }
@@ -150,6 +154,7 @@ class RankSource : public StepSource {
   }
 
   Session& session_;
+  const int rank_;
   const plan::RankPlan& rank_plan_;
   const RoundsJob& job_;
   Gate& gate_;
@@ -186,8 +191,8 @@ absl::Status TrainRounds(Session& session, const RoundsJob& job, int64_t end, Ro
 std::string OriginOf(const NonFinite& first) {
   std::string text = absl::StrCat(
       first.origin ? "the first such value came" : "such values were there before the step, first used",
-      " in stage ", first.stage, ", node '", first.node, "' (", first.op, "), ",
-      plan::ActionKind_Name(first.kind));
+      " in ", first.replica >= 0 ? absl::StrCat("replica ", first.replica, ", ") : "", "stage ", first.stage,
+      ", node '", first.node, "' (", first.op, "), ", plan::ActionKind_Name(first.kind));
   if (first.microbatch >= 0) absl::StrAppend(&text, " of microbatch ", first.microbatch);
   return text;
 }

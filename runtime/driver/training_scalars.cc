@@ -9,15 +9,15 @@ void TrainingScalars::Set(const TrainingSettings& settings, const Manifest& mani
                         DelayFactor(lr_delay, step, settings.steps, h.warmup_steps);
   parameters = settings.base;
   for (ParameterScalars& parameter : parameters) parameter.lr *= factor;
-  microbatches.resize(manifest.microbatches);
-  for (int m = 0; m < manifest.microbatches; ++m) {
-    StepScalars& s = microbatches[m];
+  microbatches.resize(int64_t{manifest.microbatches} * manifest.replicas);
+  for (size_t k = 0; k < microbatches.size(); ++k) {
+    StepScalars& s = microbatches[k];
     s.seed = settings.seed;
     s.step = step;
     s.updates = step - (scaler ? scaler->skipped_steps() : 0);
     s.loss_scale = scaler ? scaler->scale() : 1;
-    s.microbatch = m;
-    s.first_sample = m * manifest.microbatch_size;
+    s.microbatch = static_cast<int64_t>(k) % manifest.microbatches;
+    s.first_sample = static_cast<int64_t>(k) * manifest.microbatch_size;
     s.valid_samples = manifest.microbatch_size;
     s.training = true;
     s.momentum = h.momentum.value_or(0);

@@ -20,7 +20,7 @@ struct TrainingSettings {
 };
 
 struct TrainingScalars {
-  std::vector<StepScalars> microbatches;     // M entries
+  std::vector<StepScalars> microbatches;     // M entries for each replica
   std::vector<ParameterScalars> parameters;  // what they point at
 
   // Of step `step`. `scaler`: null unless gradients are scaled. `lr_delay`: of the weights, for --staleness=lr; 0: the

@@ -97,8 +97,8 @@ absl::Status Executor::EnqueueActions(Running& step) {
 
 absl::Status Executor::EndStep(Running& step) {
   if (absl::Status status = step.block->ended().Await(absl::Now() + options_.timeout); !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat("rank ", plan_.rank(), ", step ", step.moment.step + 1,
-                                                    ": ", status.message()));
+    return absl::Status(status.code(),
+                        absl::StrCat(OwnName(), ", step ", step.moment.step + 1, ": ", status.message()));
   }
   if (step.moment.kind == StepKind::kEval) return absl::OkStatus();
   const StepFigures& figures = step.block->figures();

@@ -235,8 +235,15 @@ absl::Status Executor::RunInstrumented(int index, const Moment& moment, Running&
       const bool origin = bad_after && (!bad_before || (nan_after && !nan_before));
       if (origin || (bad_after && !result->first.found)) {
         const int stage = static_cast<int>(plan_.programs(action.program()).stage());
-        result->first = {true,          origin,         index,       stage, action.microbatch(),
-                         action.kind(), planned.name(), planned.op()};
+        result->first = {true,
+                         origin,
+                         index,
+                         stage,
+                         action.microbatch(),
+                         action.kind(),
+                         planned.name(),
+                         planned.op(),
+                         plan_.replicas() > 1 ? options_.replica : -1};
       }
     }
     if (training && instruction.guards) {
@@ -276,12 +283,19 @@ absl::StatusOr<bool> Executor::HasNonFinite(const google::protobuf::RepeatedFiel
 
 absl::Status Executor::Start(int exchange, const Moment& moment) {
   List& list = this->list(moment.kind);
-  const plan::Message& message = plan_.messages(list.plan.exchanges[exchange].message);
-  const int peer = static_cast<int>(message.peer_rank());
+  const Exchange& planned = list.plan.exchanges[exchange];
   if (options_.profile) list.times[exchange].posted = Clock::now();
+  list.under_way[exchange] = true;
+  if (planned.message < 0) {
+    const plan::Action& action = ActionsOf(plan_, moment.kind)[planned.action];
+    std::vector<Summand>& summands = list.summands[exchange];
+    for (int i = 0; i < action.sums_size(); ++i) summands[i].data = Address(action.sums(i), moment);
+    return transport_.AddUp(*stream_, action.stage(), summands, *list.events[exchange]);
+  }
+  const plan::Message& message = plan_.messages(planned.message);
+  const int peer = static_cast<int>(message.peer_rank()) + options_.replica * static_cast<int>(plan_.ranks());
   std::vector<Piece>& pieces = list.pieces[exchange];
   for (int i = 0; i < message.tensors_size(); ++i) pieces[i].data = Address(message.tensors(i), moment);
-  list.under_way[exchange] = true;
   return message.sends()
              ? transport_.Send(*stream_, peer, list.tags[exchange], pieces, *list.events[exchange])
              : transport_.Receive(*stream_, peer, list.tags[exchange], pieces, *list.events[exchange]);
@@ -321,17 +335,28 @@ absl::Status Executor::Await(StepKind kind, int exchange, int action) {
     list.times[exchange].done = end;
   }
   if (!absl::IsDeadlineExceeded(status)) return status.ok() ? status : Annotate(kind, awaited, status);
-  const plan::Message& message = plan_.messages(list.plan.exchanges[exchange].message);
-  return Annotate(kind, awaited,
-                  absl::DeadlineExceededError(
-                      absl::StrCat("waited ", absl::FormatDuration(options_.timeout), " for ",
-                                   message.sends() ? "rank " : "a message from rank ", message.peer_rank(),
-                                   message.sends() ? " to take the message" : "", " (--timeout)")));
+  return Annotate(
+      kind, awaited,
+      absl::DeadlineExceededError(absl::StrCat("waited ", absl::FormatDuration(options_.timeout), " for ",
+                                               Awaited(kind, exchange), " (--timeout)")));
+}
+
+std::string Executor::Awaited(StepKind kind, int exchange) const {
+  const int index = lists_[kind == StepKind::kTrain ? 0 : 1].plan.exchanges[exchange].message;
+  if (index < 0) return "the gradients of all replicas";
+  const plan::Message& message = plan_.messages(index);
+  return message.sends() ? absl::StrCat("rank ", message.peer_rank(), " to take the message")
+                         : absl::StrCat("a message from rank ", message.peer_rank());
+}
+
+std::string Executor::OwnName() const {
+  return absl::StrCat(plan_.replicas() > 1 ? absl::StrCat("replica ", options_.replica, ", ") : "", "rank ",
+                      plan_.rank());
 }
 
 absl::Status Executor::Annotate(StepKind kind, int index, const absl::Status& status) const {
   const plan::Action& action = ActionsOf(plan_, kind)[index];
-  std::string where = absl::StrCat("rank ", plan_.rank());
+  std::string where = OwnName();
   if (action.stage() >= 0) absl::StrAppend(&where, ", stage ", action.stage());
   absl::StrAppend(&where, ", action ", ActionName(plan_, action));
   if (action.microbatch() >= 0) absl::StrAppend(&where, ", microbatch ", action.microbatch());

@@ -27,6 +27,7 @@
 namespace pipec {
 
 struct ExecutorOptions {
+  int replica = 0;                              // whose ranks are this one's peers
   absl::Duration timeout = absl::Seconds(300);  // how long to wait for a message
   bool check_finite = false;                    // look at every instruction's operands
   bool profile = false;                         // measure every instruction, action and message
@@ -51,6 +52,7 @@ struct NonFinite {
   plan::ActionKind kind = plan::F;
   absl::string_view node;  // the plan's
   absl::string_view op;
+  int replica = -1;  // where there are several
 };
 
 struct StepResult {
@@ -160,10 +162,12 @@ class Executor {
   struct List {
     ListPlan plan;
     std::vector<std::unique_ptr<Event>> events;  // one an exchange
-    std::vector<std::vector<Piece>> pieces;      // one an exchange
-    std::vector<MessageTag> tags;
-    std::vector<char> under_way;                 // one an exchange
-    std::vector<MessageTime> times;  // one an exchange, with profile
+    // One an exchange; empty for a sum, or for a message.
+    std::vector<std::vector<Piece>> pieces;
+    std::vector<std::vector<Summand>> summands;
+    std::vector<MessageTag> tags;    // one an exchange
+    std::vector<char> under_way;     // one an exchange
+    std::vector<MessageTime> times;  // one an exchange, with profile; of a sum no bytes
   };
   // What stands where in a plan that validates late, and what the steps so far say of the next.
   struct LateValidation {
@@ -229,6 +233,10 @@ class Executor {
   absl::Status AwaitAllButNorms();
   void MarkUndone(int64_t step, size_t first);
   absl::Status Start(int exchange, const Moment& moment);
+  // What an exchange waits for, for a message.
+  std::string Awaited(StepKind kind, int exchange) const;
+  // "rank 1", with the replica where there are several.
+  std::string OwnName() const;
   // Those of the exchanges that are under way.
   absl::Status AwaitAll(StepKind kind, absl::Span<const int> exchanges, int action);
   // Forgets, in front of a round, all but kTracedRounds - 1 of the trace.

@@ -15,10 +15,11 @@ namespace pipec {
 namespace {
 
 // Every way that a message of the plan goes.
-std::vector<Route> Routes(const plan::RankPlan& rank_plan) {
+std::vector<Route> Routes(const plan::RankPlan& rank_plan, int replica) {
   std::vector<Route> routes;
+  const int first = replica * static_cast<int>(rank_plan.ranks());
   for (const plan::Message& message : rank_plan.messages()) {
-    const Route route{static_cast<int>(message.peer_rank()), message.sends()};
+    const Route route{first + static_cast<int>(message.peer_rank()), message.sends()};
     if (std::find(routes.begin(), routes.end(), route) == routes.end()) routes.push_back(route);
   }
   return routes;
@@ -35,7 +36,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(plan::RankPlan rank_p
   if (!status.ok()) {
     // What has been enqueued goes to memory that is given back next.
     if (executor->stream_ != nullptr) executor->stream_->Synchronize(absl::Now() + options.timeout).IgnoreError();
-    return absl::Status(status.code(), absl::StrCat("rank ", executor->plan_.rank(), ": ", status.message()));
+    return absl::Status(status.code(), absl::StrCat(executor->OwnName(), ": ", status.message()));
   }
   return executor;
 }
@@ -84,7 +85,7 @@ absl::Status Executor::Load(const std::string& plan_directory) {
   if (plan_.validates_late()) RETURN_IF_ERROR(PrepareLate());
   running_.resize(steps_at_once());
   version_slots_.assign(plan_.weight_delay() + 1, 0);
-  RETURN_IF_ERROR(transport_.Start(Routes(plan_)));
+  RETURN_IF_ERROR(transport_.Start(Routes(plan_, options_.replica)));
   return stream_->Synchronize(absl::Now() + options_.timeout);
 }
 
@@ -121,10 +122,22 @@ absl::Status Executor::PrepareList(StepKind kind) {
   list.under_way.assign(list.plan.exchanges.size(), false);
   const auto& actions = ActionsOf(plan_, kind);
   for (const Exchange& exchange : list.plan.exchanges) {
-    const plan::Message& message = plan_.messages(exchange.message);
-    const int microbatch = actions[exchange.action].microbatch();
+    const plan::Action& action = actions[exchange.action];
+    const int microbatch = action.microbatch();
     ASSIGN_OR_RETURN(std::unique_ptr<Event> event, device_.NewEvent());
     list.events.push_back(std::move(event));
+    std::vector<Summand>& summands = list.summands.emplace_back();
+    for (uint32_t tensor : action.sums()) {
+      const TensorType type = TypeOf(plan_.tensors(tensor));
+      summands.push_back({nullptr, type.elements(), type.dtype});
+    }
+    if (exchange.message < 0) {
+      list.pieces.emplace_back();
+      list.tags.emplace_back();
+      if (options_.profile) list.times.emplace_back();
+      continue;
+    }
+    const plan::Message& message = plan_.messages(exchange.message);
     list.tags.push_back({static_cast<int>(message.from_stage()), static_cast<int>(message.to_stage()),
                          static_cast<int>(message.kind()), microbatch});
     std::vector<Piece>& pieces = list.pieces.emplace_back();

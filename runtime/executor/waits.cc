@@ -70,6 +70,10 @@ class Planner {
         list_.actions[i].exchanges.push_back(static_cast<int>(list_.exchanges.size()));
         list_.exchanges.push_back({i, m});
       }
+      if (actions[i].kind() == plan::REDUCE_GRAD) {
+        list_.actions[i].exchanges.push_back(static_cast<int>(list_.exchanges.size()));
+        list_.exchanges.push_back({i, -1});
+      }
     }
     // In the last of these rounds everything is under way that ever is.
     const int rounds = kind_ == StepKind::kTrain && plan_.asynchronous() ? 2 * lag + 3 : 1;
@@ -115,6 +119,7 @@ class Planner {
       std::set<int>& set = message.sends() ? all.reads : all.writes;
       set.insert(message.tensors().begin(), message.tensors().end());
     }
+    all.writes.insert(action.sums().begin(), action.sums().end());
     for (int port : list_.actions[index].feeds) all.writes.insert(plan_.inputs(port).tensor());
     for (int port : list_.actions[index].deliveries) all.reads.insert(plan_.outputs(port).tensor());
     return all;
@@ -138,6 +143,11 @@ class Planner {
     }
     if (EndsWithItsAction(plan_, action)) return;
     for (int exchange : row.exchanges) {
+      if (list_.exchanges[exchange].message < 0) {
+        const std::set<int> tensors(action.sums().begin(), action.sums().end());
+        pending_.push_back({exchange, false, Regions(tensors, moment)});
+        continue;
+      }
       const plan::Message& message = plan_.messages(list_.exchanges[exchange].message);
       const std::set<int> tensors(message.tensors().begin(), message.tensors().end());
       pending_.push_back({exchange, message.sends(), Regions(tensors, moment)});

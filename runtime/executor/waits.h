@@ -16,10 +16,11 @@
 
 namespace pipec {
 
-// One message of one action. Numbered within the list in order of actions, then of an action's messages.
+// One message of one action, or its sum over the replicas, which owns its tensors' bytes as a receive does. Numbered
+// within the list in order of actions, then of an action's messages.
 struct Exchange {
   int action = 0;
-  int message = 0;  // index into the plan's messages
+  int message = 0;  // index into the plan's messages; -1: a sum
 };
 
 struct ActionPlan {

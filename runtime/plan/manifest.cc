@@ -299,6 +299,8 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   manifest.microbatches = fields.Int("microbatches", 1, kMany);
   manifest.microbatch_size = fields.Int("microbatch_size", 1, int64_t{1} << 31);
   manifest.replicas = fields.Int("replicas", 1, 1 << 16);
+  if (int64_t{manifest.ranks} * manifest.replicas > 1 << 16)
+    fields.Fail("'ranks' times 'replicas' is above 65536");
   manifest.labels = fields.String("labels");
   if (manifest.mode != "train" && manifest.mode != "infer") fields.Fail("'mode' is neither train nor infer");
   if (manifest.precision != "fp32" && manifest.precision != "bf16" && manifest.precision != "fp16")

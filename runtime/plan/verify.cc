@@ -57,6 +57,9 @@ absl::Status CheckCounts(const RankPlan& p) {
   }
   if (p.asynchronous() ? !p.training() || p.weight_delay() > p.ranks() : p.weight_delay() != 0 || p.lr_by_delay())
     return bad("asynchronous, weight_delay and lr_by_delay do not fit each other or the mode");
+  if (p.replicas() > kMaxCount) return bad("replicas out of range");
+  if (p.replicas() > 1 && (p.asynchronous() || !p.training()))
+    return bad("several replicas, which only train, with a flush between steps");
   if (p.validates_late() ? !p.training() || p.asynchronous() || p.validate_at() > static_cast<uint32_t>(p.train_size())
                          : p.validate_at() != 0)
     return bad("validates_late and validate_at do not fit each other or the mode");

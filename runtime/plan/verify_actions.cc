@@ -51,6 +51,17 @@ absl::Status CheckFields(const RankPlan& p, const Action& action) {
   if (IsMessage(action.kind()) ? action.messages_size() != 1 : !exchange && action.messages_size() != 0) {
     return bad("a wrong number of messages");
   }
+  if ((action.kind() == plan::REDUCE_GRAD) != (action.sums_size() > 0) ||
+      (action.sums_size() > 0 && p.replicas() == 1))
+    return bad("has sums over replicas that it cannot have, or lacks them");
+  for (uint32_t tensor : action.sums()) {
+    if (tensor >= static_cast<uint32_t>(p.tensors_size())) return bad("sum out of range");
+    const plan::Buffer& buffer = p.buffers(p.tensors(tensor).buffer());
+    const auto dtype = static_cast<DType>(p.tensors(tensor).dtype());
+    if ((dtype != DType::kFloat32 && dtype != DType::kFloat64) || buffer.offsets_size() != 1 ||
+        buffer.kind() == plan::CONSTANT)
+      return bad("a sum that is no float32 or float64 tensor in one place");
+  }
   for (uint32_t index : action.messages()) {
     if (index >= static_cast<uint32_t>(p.messages_size())) return bad("message out of range");
     const plan::Message& message = p.messages(index);
@@ -103,12 +114,59 @@ class Versions {
   std::map<int, int> updates_;  // by stage
 };
 
+// With several replicas every gradient, and what else is counted over the batch, is added up over them, once, before
+// anybody uses the sum: so the replicas stay equal.
+class Sums {
+ public:
+  explicit Sums(const RankPlan& p) : plan_(p) {
+    if (p.replicas() == 1) return;
+    for (const int32_t scalar : {p.loss_sum(), p.loss_weight()}) {
+      if (scalar >= 0 && scalar < p.tensors_size()) wanted_.insert(p.tensors(scalar).buffer());
+    }
+    for (const plan::Program& program : p.programs()) {
+      if (program.kind() != plan::B && program.kind() != plan::I && program.kind() != plan::W) continue;
+      for (const plan::Instruction& instruction : program.instructions()) {
+        for (int32_t tensor : instruction.outputs()) {
+          if (tensor >= 0 && p.buffers(p.tensors(tensor).buffer()).kind() == plan::GRADIENT)
+            wanted_.insert(p.tensors(tensor).buffer());
+        }
+      }
+    }
+  }
+
+  absl::Status Add(const Action& action, bool gradients_made) {
+    if (over_) return absl::InvalidArgumentError("after what needs the sum");
+    if (!gradients_made) return absl::InvalidArgumentError("before the last gradient of its stage");
+    for (uint32_t tensor : action.sums()) {
+      if (!summed_.insert(plan_.tensors(tensor).buffer()).second)
+        return absl::InvalidArgumentError(
+            absl::StrCat("'", plan_.tensors(tensor).name(), "' is added up twice"));
+    }
+    return absl::OkStatus();
+  }
+  void End() { over_ = true; }
+  absl::Status CheckAll() const {
+    for (uint32_t buffer : wanted_) {
+      if (summed_.count(buffer) == 0)
+        return absl::InvalidArgumentError(
+            absl::StrCat("'", plan_.buffers(buffer).name(), "' is not added up over the replicas"));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const RankPlan& plan_;
+  std::set<uint32_t> wanted_, summed_;  // buffers
+  bool over_ = false;
+};
+
 absl::Status CheckList(const RankPlan& p, const google::protobuf::RepeatedPtrField<Action>& actions,
                        bool training) {
   const bool rounds = training && p.asynchronous();
   const int M = static_cast<int>(p.microbatches());
   Progress progress;
   Versions versions(p);
+  Sums sums(p);
   std::set<std::pair<uint32_t, int>> exchanged;  // (message, microbatch of all steps, -1 - step if once a step)
   std::set<std::tuple<int, int, int>> once;      // (stage, kind, step) of what happens once a step
   int64_t most_lag = 0;
@@ -158,11 +216,16 @@ absl::Status CheckList(const RankPlan& p, const google::protobuf::RepeatedPtrFie
       }
     } else if (!once.insert({stage, action.kind(), step}).second) {
       return bad("twice");
+    } else if (action.kind() != plan::REDUCE_GRAD) {
+      sums.End();
+    } else if (status = sums.Add(action, progress.Next(stage, plan::W) == M); !status.ok()) {
+      return bad(status.message());
     }
     for (uint32_t message : action.messages()) {
       if (!exchanged.insert({message, m}).second) return bad("its message is exchanged twice");
     }
   }
+  if (training) RETURN_IF_ERROR(sums.CheckAll());
   const int microbatches = M * steps;
   for (int stage = 0; stage < p.rank_of_stage_size(); ++stage) {
     if (p.rank_of_stage(stage) != p.rank()) continue;

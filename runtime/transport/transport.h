@@ -1,4 +1,5 @@
-// Messages between ranks. Matched by tag, never by arrival. One object a rank.
+// Messages between ranks, matched by tag, never by arrival, and sums over replicas. One object a rank of a replica;
+// ranks are numbered through: with P ranks in a pipeline, rank r of replica k is k P + r.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "runtime/base/dtype.h"
 #include "runtime/device/device.h"
 
 namespace pipec {
@@ -33,6 +35,13 @@ struct Route {
   bool operator==(const Route&) const = default;
 };
 
+// A tensor that the replicas add up, each in its place.
+struct Summand {
+  void* data;
+  int64_t elements;
+  DType dtype;  // float32 or float64
+};
+
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -49,6 +58,12 @@ class Transport {
   // Enqueues the receipt into `pieces`; they hold the message once `done` has happened.
   virtual absl::Status Receive(Stream& stream, int from_rank, const MessageTag& tag, absl::Span<const Piece> pieces,
                                Event& done) = 0;
+
+  // Enqueues the addition of `summands` over the replicas: this rank's, and those of the same rank of the others, which
+  // call this with the same stage and sums of the same types. Once `done` has happened each holds the sum of all, the
+  // same bytes everywhere; until then nobody may touch them. `stage` is unique among the sums of a rank that are under
+  // way. Where types differ, all ends get FailedPrecondition.
+  virtual absl::Status AddUp(Stream& stream, int stage, absl::Span<const Summand> summands, Event& done) = 0;
 
   // A failure of this rank: every wait of every other rank ends with this status (first one wins).
   virtual void Abort(const absl::Status& status) = 0;

@@ -13,6 +13,7 @@
 #include "runtime/device/host_device.h"
 #include "runtime/device/host_event.h"
 #include "runtime/transport/local/channel.h"
+#include "runtime/transport/local/sum.h"
 
 namespace pipec {
 namespace {
@@ -37,6 +38,8 @@ struct LocalHub::State {
   std::condition_variable changed;  // what a blocking send waits for
   // Stable addresses: a channel lives as long as the hub.
   absl::flat_hash_map<Key, std::unique_ptr<Channel>> channels;
+  absl::flat_hash_map<std::pair<int, int>, std::unique_ptr<Sum>>
+      sums;  // by rank within its replica and stage
   absl::Status aborted;
   absl::flat_hash_map<std::pair<int, int>, absl::Time>
       channel_free;  // by rank from and rank to, with wire_time
@@ -71,6 +74,43 @@ class LocalTransport : public Transport {
     return Post(stream, {from_rank, rank_, tag}, &Channel::receive, &Channel::send, pieces, done);
   }
 
+  absl::Status AddUp(Stream&, int stage, absl::Span<const Summand> summands, Event& done) override {
+    done.Expect();
+    if (!host_copies_) {
+      return absl::UnimplementedError(absl::StrCat(
+          "transport local adds up over replicas on the host alone, not on device ", device_.name()));
+    }
+    Sum* sum;
+    {
+      std::unique_lock<std::mutex> lock(state_.mutex);
+      if (!state_.aborted.ok()) return state_.aborted;
+      const int ranks = state_.ranks / state_.options.replicas;
+      std::unique_ptr<Sum>& entry = state_.sums[{rank_ % ranks, stage}];
+      if (entry == nullptr) entry = std::make_unique<Sum>(Sum{std::vector<SumEnd>(state_.options.replicas)});
+      sum = entry.get();
+      SumEnd& end = sum->ends[rank_ / ranks];
+      if (end.done != nullptr)
+        return absl::FailedPreconditionError(absl::StrCat("a sum of stage ", stage, " is still under way"));
+      end.summands.assign(summands.begin(), summands.end());
+      end.done = &done;
+      if (++sum->posted < state_.options.replicas) return WaitForAll(sum, end, lock);
+      sum->moving = true;
+      state_.changed.notify_all();
+    }
+    const absl::Status status = CheckTypes(*sum, stage);
+    if (status.ok()) AddUpByHost(*sum);
+    {
+      // Free for the next sum before anybody can learn that this one is done.
+      std::unique_lock<std::mutex> lock(state_.mutex);
+      sum->told.clear();
+      for (SumEnd& end : sum->ends) sum->told.push_back(std::exchange(end.done, nullptr));
+      sum->posted = 0;
+      sum->moving = false;
+    }
+    for (Event* event : sum->told) static_cast<HostEvent*>(event)->Complete(status);
+    return absl::OkStatus();
+  }
+
   void Abort(const absl::Status& status) override {
     std::unique_lock<std::mutex> lock(state_.mutex);
     if (!state_.aborted.ok()) return;
@@ -79,6 +119,12 @@ class LocalTransport : public Transport {
       if (channel->moving) continue;  // completes by itself
       for (ChannelEnd* end : {&channel->send, &channel->receive}) {
         if (end->done != nullptr) std::exchange(end->done, nullptr)->Fail(status);
+      }
+    }
+    for (auto& [key, sum] : state_.sums) {
+      if (sum->moving) continue;
+      for (SumEnd& end : sum->ends) {
+        if (end.done != nullptr) std::exchange(end.done, nullptr)->Fail(status);
       }
     }
     state_.changed.notify_all();
@@ -186,6 +232,20 @@ class LocalTransport : public Transport {
     }
     if (channel->send.done == &done && !channel->moving) channel->send.done = nullptr;
     return absl::DeadlineExceededError("no receive was posted for a blocking send");
+  }
+
+  // In rendezvous mode a summand stays here until those of all replicas came.
+  absl::Status WaitForAll(Sum* sum, SumEnd& end, std::unique_lock<std::mutex>& lock) {
+    if (!state_.options.rendezvous) return absl::OkStatus();
+    const absl::Time limit = absl::Now() + state_.options.rendezvous_limit;
+    const Event* const done = end.done;
+    const bool came = state_.changed.wait_until(lock, absl::ToChronoTime(limit), [&] {
+      return sum->moving || end.done != done || !state_.aborted.ok();
+    });
+    if (came) return state_.aborted;
+    end.done = nullptr;
+    --sum->posted;
+    return absl::DeadlineExceededError("not all replicas came to a sum that blocks");
   }
 
   LocalHub::State& state_;

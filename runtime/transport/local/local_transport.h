@@ -1,8 +1,8 @@
-// Messages between ranks that are threads of one process. Send and Receive leave descriptors; whoever comes second
-// moves the bytes, from arena to arena. Where the host can address the memory of the devices (cpu, null, replay)
-// that is a copy then and there. Elsewhere (cuda) it is enqueued: the copy, on a stream of the receiver that serves
-// messages from this sender, starts when both ends' streams have come to their calls; nothing waits on the host for
-// the device.
+// Messages between ranks that are threads of one process, and sums over replicas. Send and Receive leave descriptors;
+// whoever comes second moves the bytes, from arena to arena. Where the host can address the memory of the devices (cpu,
+// null, replay) that is a copy then and there. Elsewhere (cuda) it is enqueued: the copy, on a stream of the receiver
+// that serves messages from this sender, starts when both ends' streams have come to their calls; nothing waits on the
+// host for the device. A sum is made by the replica that comes last, in the order of the replicas.
 #pragma once
 
 #include <functional>
@@ -16,6 +16,8 @@ namespace pipec {
 struct Channel;
 
 struct LocalOptions {
+  // Into which the ranks are divided, in equal parts one after the other.
+  int replicas = 1;
   // Send returns only when its receive has been posted: the strictest transport a plan must survive. For
   // tests.
   bool rendezvous = false;

@@ -111,6 +111,11 @@ class NcclTransport : public Transport {
     return Issue(stream, {from_rank, false}, pieces, done);
   }
 
+  absl::Status AddUp(Stream&, int, absl::Span<const Summand>, Event& done) override {
+    done.Expect();
+    return absl::UnimplementedError("transport nccl does not add up over replicas");
+  }
+
   void Abort(const absl::Status& status) override {
     {
       std::lock_guard<std::mutex> lock(state_.abort_mutex);

@@ -85,12 +85,43 @@ TEST(Executor, TwoRanksGiveTheBitsOfOne) {
   EXPECT_EQ(one.parameters, two.parameters);
 }
 
+// So many replicas are so many times the microbatches, and stay one model.
+TEST(Executor, ReplicasTrainAsTheDefinitionSays) {
+  for (int ranks : {1, 2}) {
+    for (int replicas : {2, 3}) {
+      const LinearShape shape{.ranks = ranks, .microbatches = 2, .replicas = replicas};
+      const LinearResult got = RunLinear(shape, Directory(), {.steps = 4, .evaluate = true});
+      ASSERT_TRUE(got.status.ok()) << got.status;
+      const LinearResult wanted = LinearByDefinition({.microbatches = 2 * replicas}, 4);
+      for (int step = 0; step < 4; ++step) {
+        EXPECT_NEAR(got.losses[step], wanted.losses[step], 1e-5 * wanted.losses[step]);
+        EXPECT_NEAR(got.norms[step], wanted.norms[step], 1e-5 * wanted.norms[step]);
+      }
+      for (size_t i = 0; i < wanted.parameters.size(); ++i)
+        EXPECT_NEAR(got.parameters[i], wanted.parameters[i], 1e-5);
+      for (const std::vector<float>& parameters : got.of_replicas) EXPECT_EQ(parameters, got.parameters);
+    }
+  }
+}
+
+TEST(Executor, ReplicasOfAMicrobatchGiveTheBitsOfAsManyMicrobatches) {
+  const LinearResult one = RunLinear({.ranks = 1, .microbatches = 4}, Directory());
+  const LinearResult four = RunLinear({.ranks = 2, .microbatches = 1, .replicas = 4}, Directory());
+  ASSERT_TRUE(one.status.ok() && four.status.ok()) << one.status << four.status;
+  EXPECT_EQ(one.losses, four.losses);
+  EXPECT_EQ(one.norms, four.norms);
+  EXPECT_EQ(one.parameters, four.parameters);
+}
+
 TEST(Executor, CompletesWhenSendsBlock) {
   const LinearResult free = RunLinear({.ranks = 2, .microbatches = 7}, Directory());
   const LinearResult blocking =
       RunLinear({.ranks = 2, .microbatches = 7}, Directory(), {.local = {.rendezvous = true}});
   ASSERT_TRUE(blocking.status.ok()) << blocking.status;
   EXPECT_EQ(free.parameters, blocking.parameters);
+  const LinearResult replicas =
+      RunLinear({.ranks = 2, .microbatches = 7, .replicas = 3}, Directory(), {.local = {.rendezvous = true}});
+  EXPECT_TRUE(replicas.status.ok()) << replicas.status;
 }
 
 TEST(Executor, EvaluationLeavesTheTrainingAsItWas) {
@@ -103,14 +134,16 @@ TEST(Executor, EvaluationLeavesTheTrainingAsItWas) {
 
 // The second step and all after it allocate nothing: checked where a rank's own thread runs it.
 TEST(Executor, AStepAllocatesNothing) {
-  for (int ranks : {1, 2}) {
-    const LinearShape shape{.ranks = ranks};
+  for (const LinearShape& shape :
+       {LinearShape{.ranks = 1}, LinearShape{.ranks = 2}, LinearShape{.ranks = 2, .replicas = 2}}) {
     testing::WriteLinearPlan(Directory(), shape);
-    LocalHub hub(ranks);
+    const int ranks = shape.ranks * shape.replicas;
+    LocalHub hub(ranks, {.replicas = shape.replicas});
     std::vector<LinearRank> all(ranks);
     std::vector<long> counts(ranks, -1);
     auto run = [&](int r) {
-      ASSERT_TRUE(all[r].Load(Directory(), testing::LinearPlan(shape, r), hub, {.trace = true}).ok());
+      const ExecutorOptions options{.replica = r / shape.ranks, .trace = true};
+      ASSERT_TRUE(all[r].Load(Directory(), testing::LinearPlan(shape, r % shape.ranks), hub, options).ok());
       const ParameterScalars rates[2] = {};
       const std::vector<StepScalars> scalars = testing::Scalars(shape, 0, rates);
       const StepData data{all[r].inputs, {}};
@@ -141,6 +174,30 @@ TEST(Executor, ATimeoutNamesRankStageActionMicrobatchAndStep) {
   EXPECT_THAT(
       std::string(status.message()),
       AllOf(HasSubstr("rank 1, stage 1, action 1RECV_F0, microbatch 0, step 7"), HasSubstr("rank 0")));
+}
+
+TEST(Executor, AMissingReplicaIsNamed) {
+  const LinearShape shape{.ranks = 1, .replicas = 2};
+  testing::WriteLinearPlan(Directory(), shape);
+  LocalHub hub(2, {.replicas = 2});
+  LinearRank rank;  // replica 1 alone
+  const ExecutorOptions options{.replica = 1, .timeout = absl::Milliseconds(1)};
+  ASSERT_TRUE(rank.Load(Directory(), testing::LinearPlan(shape, 0), hub, options).ok());
+  std::vector<StepScalars> scalars = testing::Scalars(shape, 6, nullptr);
+  const absl::Status status = rank.executor->Run(StepKind::kTrain, scalars, {rank.inputs, {}}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("replica 1, rank 0, stage 1, action 1REDUCE_GRAD, step 7"),
+                    HasSubstr("for the gradients of all replicas (--timeout)")));
+}
+
+TEST(Executor, AFailingReplicaEndsTheOthers) {
+  const LinearResult result =
+      RunLinear({.ranks = 2, .replicas = 2}, Directory(), {.disturb = [](LinearRank& rank, int) {
+                  if (rank.replica == 1) rank.transport->Abort(absl::InternalError("gone"));
+                }});
+  EXPECT_EQ(result.status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(result.status.message()), HasSubstr("gone"));
 }
 
 TEST(Executor, AFailingRankEndsTheOthers) {

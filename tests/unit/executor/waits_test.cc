@@ -37,6 +37,12 @@ TEST(Waits, ReceivesBeforeTheirReadersAndSendsBeforeTheirSlotIsWritten) {
                                                        "1B2<1SEND_B0"));
 }
 
+// A sum is under way while stage 0 goes on, and awaited where it is used.
+TEST(Waits, SumsBeforeTheirReaders) {
+  const plan::RankPlan p = LinearPlan({.ranks = 1, .microbatches = 2, .replicas = 2}, 0);
+  EXPECT_THAT(Waits(p), ::testing::UnorderedElementsAre("NORM<0REDUCE_GRAD", "NORM<1REDUCE_GRAD"));
+}
+
 // Bytes count, not buffers: a buffer laid over the sent one makes its writer wait.
 TEST(Waits, BuffersThatShareBytesAreSeen) {
   plan::RankPlan p = LinearPlan({.ranks = 2, .microbatches = 3}, 0);

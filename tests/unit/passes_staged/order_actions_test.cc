@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "compiler/ir/once_a_step.h"
 #include "small_models.h"
 
 namespace pipec {
@@ -34,6 +35,39 @@ TEST(OrderActions, EndsTheStepWithWhatHappensOnce) {
   EXPECT_EQ(Count(module->eval_schedule, ActionKind::kSendF), 3 * 8);
   EXPECT_EQ(Count(module->eval_schedule, ActionKind::kSendB), 0);
   EXPECT_GT(module->simulation.makespan, 0);
+}
+
+// Two replicas: each stage adds up its gradients behind the last of them; the loss goes with the last stage's.
+TEST(OrderActions, ReplicasAddUp) {
+  auto module = Tied();
+  PassContext context = Context(2, 4);
+  context.options.cut = {"y1"};
+  const double alone = [&] {
+    auto one = Tied();
+    EXPECT_EQ(Compile(*one, context, Level::kPlanned), absl::OkStatus());
+    return one->simulation.step_seconds;
+  }();
+  context.options.replicas = 2;
+  ASSERT_EQ(Compile(*module, context, Level::kPlanned), absl::OkStatus());
+  EXPECT_EQ(Tail(*module, 0), "0REDUCE_GRAD REDUCE_TIED NORM 0UPDATE");
+  EXPECT_EQ(Tail(*module, 1), "1REDUCE_GRAD REDUCE_TIED NORM 1UPDATE");
+  std::vector<std::string> names;
+  for (const Value* value : SummedOverReplicas(*module, 1)) names.push_back(value->name());
+  EXPECT_THAT(names, ::testing::Contains("shared.grad.1.sum"));
+  EXPECT_EQ(names.size(), 2u + 1 + (module->training.loss_weight != nullptr));
+  // Rank 0 is the last to have its gradients, so the sum of what it has comes on top of the step.
+  double bytes = 0;
+  for (const Value* value : SummedOverReplicas(*module, 0)) bytes += value->type.bytes();
+  EXPECT_NEAR(module->simulation.step_seconds - alone, 2 * (1e-6 + bytes / 2 / 1e9), 1e-12);
+}
+
+TEST(OrderActions, ASumThatIsMissingIsSeen) {
+  PassContext context = Context(2, 4);
+  context.options.replicas = 2;
+  auto module = Chain(4);
+  ASSERT_EQ(Compile(*module, context, Level::kScheduled), absl::OkStatus());
+  std::erase_if(module->schedule.ranks[1], [](const Action& a) { return a.kind == ActionKind::kReduceGrad; });
+  EXPECT_THAT(std::string(Verify(*module).message()), ::testing::HasSubstr("not with 1REDUCE_GRAD NORM"));
 }
 
 // Nothing in the first stage learns, so no gradient is sent to it, on either side.

@@ -19,6 +19,7 @@ TEST(Action, TextAndBack) {
       {{ActionKind::kRecvB, 1, 4, 3}, "1RECV_B4<3"},
       {{ActionKind::kNorm}, "NORM"},
       {{ActionKind::kReduceTied}, "REDUCE_TIED"},
+      {{ActionKind::kReduceGrad, 3}, "3REDUCE_GRAD"},
       {{ActionKind::kUpdate, 1}, "1UPDATE"},
   };
   for (const auto& [action, text] : cases) {
@@ -30,9 +31,26 @@ TEST(Action, TextAndBack) {
 }
 
 TEST(Action, RefusesWhatIsNone) {
-  for (const char* text :
-       {"", "F", "2F", "F0", "2X0", "2F0 ", "-1F0", "2f0", "1NORM", "UPDATE", "1UPDATE2", "0SEND_F3>",
-        "0SEND_F3<2", "0RECV_F3", "0SEND_B1", "2F0>1", "99999999999F0", "2F0,"}) {
+  for (const char* text : {"",
+                           "F",
+                           "2F",
+                           "F0",
+                           "2X0",
+                           "2F0 ",
+                           "-1F0",
+                           "2f0",
+                           "1NORM",
+                           "REDUCE_GRAD",
+                           "1REDUCE_GRAD2",
+                           "UPDATE",
+                           "1UPDATE2",
+                           "0SEND_F3>",
+                           "0SEND_F3<2",
+                           "0RECV_F3",
+                           "0SEND_B1",
+                           "2F0>1",
+                           "99999999999F0",
+                           "2F0,"}) {
     EXPECT_FALSE(ParseAction(text).ok()) << text;
   }
 }

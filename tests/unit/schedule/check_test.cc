@@ -62,6 +62,32 @@ TEST(CheckSchedule, OnceAStep) {
   caught([&](auto& list) { list[last].stage = 1; });                       // another rank's stage
 }
 
+TEST(CheckSchedule, SumsOverReplicas) {
+  Schedule schedule;
+  schedule.name = "by hand";
+  schedule.shape = {1, 2, 2};
+  schedule.rank_of_stage = {0, 0};
+  auto check = [&](std::vector<const char*> list) {
+    schedule.ranks = {{}};
+    for (const char* text : list) schedule.ranks[0].push_back(*ParseAction(text));
+    return CheckSchedule(schedule, {}).ok();
+  };
+  EXPECT_TRUE(check({"0F0", "1F0", "1B0", "0B0", "0F1", "1F1", "1B1", "1REDUCE_GRAD", "0I1", "0W1",
+                     "0REDUCE_GRAD", "NORM", "0UPDATE"}));
+  // Twice, before the last gradient, between I and W, behind what needs it, of no stage.
+  for (const std::vector<const char*>& tail :
+       {std::vector<const char*>{"1B1", "1REDUCE_GRAD", "1REDUCE_GRAD", "0I1", "0W1"},
+        {"1REDUCE_GRAD", "1B1", "0I1", "0W1"},
+        {"1B1", "0I1", "0REDUCE_GRAD", "0W1"},
+        {"1B1", "0I1", "0W1", "NORM", "0REDUCE_GRAD"},
+        {"1B1", "0I1", "0W1", "0UPDATE", "1REDUCE_GRAD"},
+        {"1B1", "0I1", "0W1", "2REDUCE_GRAD"}}) {
+    std::vector<const char*> list = {"0F0", "1F0", "1B0", "0B0", "0F1", "1F1"};
+    list.insert(list.end(), tail.begin(), tail.end());
+    EXPECT_FALSE(check(list)) << tail[1];
+  }
+}
+
 // With messages in between the grid is that of the lists; a message has its place as a compute action has.
 TEST(CheckSchedule, SaysWhereAndDrawsTheLists) {
   Schedule schedule;

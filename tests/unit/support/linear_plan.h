@@ -22,6 +22,7 @@ struct LinearShape {
   int microbatches = 4;
   int samples = 3;  // of a microbatch
   int in = 5, hidden = 4, out = 2;
+  int replicas = 1;
 };
 
 inline constexpr char kParametersFile[] = "parameters.bin";
@@ -37,7 +38,7 @@ class LinearPlanBuilder {
     plan_.set_virtual_stages(2 / shape.ranks);
     plan_.set_microbatches(shape.microbatches);
     plan_.set_microbatch_size(shape.samples);
-    plan_.set_replicas(1);
+    plan_.set_replicas(shape.replicas);
     plan_.set_training(true);
     for (int stage = 0; stage < 2; ++stage) plan_.add_rank_of_stage(RankOf(stage));
     plan::SlotClass* slots = plan_.add_slot_classes();
@@ -238,13 +239,23 @@ class LinearPlanBuilder {
     if (eval) *plan_.add_eval() = action;
   }
 
+  // Behind the last B of its stage.
+  void AddUp(int stage, const std::vector<std::string>& tensors) {
+    if (shape_.replicas == 1) return;
+    Do(true, false, plan::REDUCE_GRAD, stage, -1);
+    for (const std::string& tensor : tensors)
+      plan_.mutable_train(plan_.train_size() - 1)->add_sums(At(tensor));
+  }
+
   void ListAlone() {
     for (int m = 0; m < shape_.microbatches; ++m) {
       Do(true, true, plan::F, 0, m);
       Do(true, true, plan::F, 1, m);
       Do(true, false, plan::B, 1, m);
+      if (m == shape_.microbatches - 1) AddUp(1, {"gW1", "loss_sum", "loss_weight"});
       Do(true, false, plan::B, 0, m);
     }
+    AddUp(0, {"gW0"});
     Do(true, false, plan::NORM, -1, -1);
     Do(true, false, plan::UPDATE, 0, -1);
   }
@@ -257,6 +268,7 @@ class LinearPlanBuilder {
       if (m < count) Do(true, true, plan::F, 0, m), Do(true, true, plan::SEND_F, 0, m, {h});
       if (m > 0) Do(true, false, plan::RECV_B, 0, m - 1, {dh}), Do(true, false, plan::B, 0, m - 1);
     }
+    AddUp(0, {"gW0"});
     Do(true, false, plan::NORM, -1, -1, {mine, theirs});
     Do(true, false, plan::UPDATE, 0, -1);
   }
@@ -270,6 +282,7 @@ class LinearPlanBuilder {
       Do(true, true, plan::F, 1, m);
       if (m + 1 < count) Do(true, true, plan::RECV_F, 1, m + 1, {h});
       Do(true, false, plan::B, 1, m);
+      if (m == count - 1) AddUp(1, {"gW1", "loss_sum", "loss_weight"});
       Do(true, false, plan::SEND_B, 1, m, {dh});
     }
     Do(true, false, plan::NORM, -1, -1, {theirs, mine});
@@ -311,6 +324,7 @@ inline void WriteManifest(const std::string& directory, const LinearShape& shape
   manifest.virtual_stages = 2 / shape.ranks;
   manifest.microbatches = shape.microbatches;
   manifest.microbatch_size = shape.samples;
+  manifest.replicas = shape.replicas;
   manifest.labels = "labels";
   manifest.inputs = {{"x", {DType::kFloat32, {shape.samples, shape.in}}, 0, 0},
                      {"labels", {DType::kFloat32, {shape.samples, shape.out}}, 0, 0}};

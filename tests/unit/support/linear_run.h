@@ -38,6 +38,7 @@ inline std::vector<StepScalars> Scalars(const LinearShape& shape, int step,
 
 // One rank: executor and host memory of its ports.
 struct LinearRank {
+  int replica = 0;
   std::unique_ptr<Device> device;
   std::unique_ptr<Transport> transport;
   std::unique_ptr<Executor> executor;
@@ -49,7 +50,9 @@ struct LinearRank {
   absl::Status Load(const std::string& directory, plan::RankPlan rank_plan, LocalHub& hub,
                     const ExecutorOptions& options) {
     device = MakeCpuDevice(1);
-    transport = hub.Connect(static_cast<int>(rank_plan.rank()), *device);
+    replica = options.replica;
+    transport =
+        hub.Connect(static_cast<int>(rank_plan.rank() + options.replica * rank_plan.ranks()), *device);
     for (const plan::Port& port : rank_plan.inputs()) {
       for (int m = 0; m < static_cast<int>(rank_plan.microbatches()); ++m) {
         int64_t elements = 1;
@@ -70,7 +73,7 @@ struct LinearRank {
     for (size_t k = 0; k < memory.size(); ++k) {
       const int port = p.inputs(k / microbatches).name() == "x" ? 0 : 1;
       for (size_t i = 0; i < memory[k].size(); ++i)
-        memory[k][i] = InputValue(port, step, k % microbatches, i);
+        memory[k][i] = InputValue(port, step, replica * microbatches + k % microbatches, i);
     }
   }
 };
@@ -78,8 +81,9 @@ struct LinearRank {
 struct LinearResult {
   absl::Status status;
   std::vector<double> losses, norms;
-  std::vector<float> parameters;   // W0, W1
-  std::vector<StepResult> last;    // by rank; its names are the executor's and gone
+  std::vector<float> parameters;                // W0, W1, of replica 0
+  std::vector<std::vector<float>> of_replicas;  // and of each
+  std::vector<StepResult> last;    // by rank of all replicas; its names are the executor's and gone
   std::vector<std::string> nodes;  // StepResult::first.node of each
 };
 
@@ -96,19 +100,23 @@ struct LinearOptions {
 inline LinearResult RunLinear(const LinearShape& shape, const std::string& directory,
                               const LinearOptions& options = {}) {
   WriteLinearPlan(directory, shape);
-  LocalHub hub(shape.ranks, options.local);
+  const int count = shape.ranks * shape.replicas;
+  LocalOptions local = options.local;
+  local.replicas = shape.replicas;
+  LocalHub hub(count, local);
   LinearResult result;
-  result.last.resize(shape.ranks);
-  result.nodes.resize(shape.ranks);
-  result.parameters.resize(LinearParameters(shape).size());
-  std::vector<LinearRank> ranks(shape.ranks);
-  std::vector<absl::Status> statuses(shape.ranks);
+  result.last.resize(count);
+  result.nodes.resize(count);
+  result.of_replicas.assign(shape.replicas, std::vector<float>(LinearParameters(shape).size()));
+  std::vector<LinearRank> ranks(count);
+  std::vector<absl::Status> statuses(count);
   auto run = [&](int r) -> absl::Status {
     LinearRank& rank = ranks[r];
-    plan::RankPlan rank_plan = LinearPlan(shape, r);
+    plan::RankPlan rank_plan = LinearPlan(shape, r % shape.ranks);
+    ExecutorOptions own = options.executor;
+    own.replica = r / shape.ranks;
     if (options.edit) options.edit(rank_plan);
-    if (absl::Status status = rank.Load(directory, rank_plan, hub, options.executor); !status.ok())
-      return status;
+    if (absl::Status status = rank.Load(directory, rank_plan, hub, own); !status.ok()) return status;
     const ParameterScalars rates[2] = {{kRate, 0}, {kRate, 0}};
     for (int step = 0; step < options.steps; ++step) {
       std::vector<StepScalars> scalars = Scalars(shape, step, rates);
@@ -133,8 +141,9 @@ inline LinearResult RunLinear(const LinearShape& shape, const std::string& direc
     for (const plan::Parameter& parameter : rank_plan.parameters()) {
       absl::Status status = rank.executor->Read(
           parameter.tensor(),
-          absl::MakeSpan(reinterpret_cast<std::byte*>(result.parameters.data()) + parameter.offset(),
-                         parameter.length()));
+          absl::MakeSpan(
+              reinterpret_cast<std::byte*>(result.of_replicas[own.replica].data()) + parameter.offset(),
+              parameter.length()));
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -146,8 +155,9 @@ inline LinearResult RunLinear(const LinearShape& shape, const std::string& direc
     if (rank.transport != nullptr) rank.transport->Abort(statuses[r]);
   };
   std::vector<std::thread> threads;
-  for (int r = 0; r < shape.ranks; ++r) threads.emplace_back(thread, r);
+  for (int r = 0; r < count; ++r) threads.emplace_back(thread, r);
   for (std::thread& t : threads) t.join();
+  result.parameters = result.of_replicas[0];
   for (const absl::Status& status : statuses) {
     if (!status.ok()) result.status = status;
   }

@@ -3,12 +3,14 @@
 
 #include <memory>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "runtime/device/null/null_device.h"
+#include "tests/support/sum_suite.h"
 #include "tests/support/transport_suite.h"
 
 namespace pipec {
@@ -24,6 +26,18 @@ INSTANTIATE_TEST_SUITE_P(
                       TransportBackend{"LocalRendezvous",
                                        [](int ranks) { return MakeWorld(ranks, {.rendezvous = true}); }}),
     [](const auto& info) { return std::string(info.param.name); });
+
+INSTANTIATE_TEST_SUITE_P(All, SumSuite,
+                         ::testing::Values(SumBackend{"Local",
+                                                      [](int ranks, int replicas) {
+                                                        return MakeWorld(ranks, {.replicas = replicas});
+                                                      }},
+                                           SumBackend{"LocalRendezvous",
+                                                      [](int ranks, int replicas) {
+                                                        return MakeWorld(ranks, {.replicas = replicas,
+                                                                                 .rendezvous = true});
+                                                      }}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 namespace {
 
@@ -69,6 +83,64 @@ TEST(LocalTransport, ASecondMessageOfOneTagIsRefused) {
   ASSERT_TRUE(world.transport(0).Send(world.stream(0), 1, {0, 1, 0, 0}, {&from, 1}, *first).ok());
   EXPECT_EQ(world.transport(0).Send(world.stream(0), 1, {0, 1, 0, 0}, {&from, 1}, *second).code(),
             absl::StatusCode::kFailedPrecondition);
+}
+
+// Whatever order the replicas come in, the bits are those of replica 0 + replica 1 + replica 2.
+TEST(LocalTransport, SumsAreInTheOrderOfTheReplicas) {
+  for (const std::vector<int>& order : {std::vector<int>{0, 1, 2}, {2, 1, 0}, {1, 2, 0}}) {
+    const auto world = MakeWorld(3, {.replicas = 3});
+    std::vector<float> values = {1e8f, 3, -1e8f};  // (1e8 + 3) - 1e8 is 0, (1e8 - 1e8) + 3 is not
+    std::vector<std::unique_ptr<Event>> done;
+    for (int replica : order) {
+      const Summand summand{&values[replica], 1, DType::kFloat32};
+      done.push_back(world->NewEvent(replica));
+      ASSERT_TRUE(
+          world->transport(replica).AddUp(world->stream(replica), 0, {&summand, 1}, *done.back()).ok());
+    }
+    EXPECT_EQ(values, std::vector<float>(3, 0.0f));
+  }
+}
+
+TEST(LocalTransport, UnequalSumsFailAtAllEnds) {
+  std::vector<float> values(8);
+  const std::vector<Summand> four = {{values.data(), 4, DType::kFloat32}},
+                             three = {{values.data(), 3, DType::kFloat32}},
+                             wide = {{values.data(), 4, DType::kFloat64}},
+                             ints = {{values.data(), 4, DType::kInt32}}, two = {four[0], three[0]};
+  const std::tuple<std::vector<Summand>, std::vector<Summand>, const char*> cases[] = {
+      {four, three,
+       "sum of stage 7 over the replicas: tensor 0 has 3 elements of float32 on replica 1, 4 of float32"},
+      {four, wide, "4 elements of float64 on replica 1"},
+      {four, two, "2 tensors of replica 1, 1 of replica 0"},
+      {ints, ints, "tensor 0 is int32; float32 and float64"}};
+  for (const auto& [first, second, words] : cases) {
+    const auto world = MakeWorld(2, {.replicas = 2});
+    auto a = world->NewEvent(0), b = world->NewEvent(1);
+    ASSERT_TRUE(world->transport(0).AddUp(world->stream(0), 7, first, *a).ok());
+    ASSERT_TRUE(world->transport(1).AddUp(world->stream(1), 7, second, *b).ok());
+    for (const absl::Status& status : {world->Wait(0, *a), world->Wait(1, *b)}) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+      EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(words));
+    }
+  }
+}
+
+TEST(LocalTransport, ASumEndsAtADeadlineOrWithAnAbort) {
+  const auto world = MakeWorld(2, {.replicas = 2});
+  float value = 1;
+  const Summand summand{&value, 1, DType::kFloat32};
+  auto done = world->NewEvent(0), again = world->NewEvent(0);
+  ASSERT_TRUE(world->transport(0).AddUp(world->stream(0), 0, {&summand, 1}, *done).ok());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(world->Wait(0, *done, absl::ZeroDuration())));
+  EXPECT_EQ(world->transport(0).AddUp(world->stream(0), 0, {&summand, 1}, *again).code(),
+            absl::StatusCode::kFailedPrecondition);
+  world->transport(1).Abort(absl::InternalError("gone"));
+  EXPECT_EQ(world->Wait(0, *done), absl::InternalError("gone"));
+  EXPECT_EQ(world->transport(1).AddUp(world->stream(1), 0, {&summand, 1}, *again),
+            absl::InternalError("gone"));
+  const auto hasty =
+      MakeWorld(2, {.replicas = 2, .rendezvous = true, .rendezvous_limit = absl::ZeroDuration()});
+  EXPECT_TRUE(absl::IsDeadlineExceeded(hasty->transport(0).AddUp(hasty->stream(0), 0, {&summand, 1}, *done)));
 }
 
 TEST(LocalTransport, ABlockingSendEndsAtItsLimitOrWithAnAbort) {
