@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <random>
 #include <set>
 #include <string>
 #include <tuple>
@@ -108,6 +110,49 @@ TEST_F(CudaPlans, RanksAndRecomputeChangeNoNumberOfAttention) {
     SCOPED_TRACE(flags);
     ExpectSame(TrainEmulated(plan(flags), OnCuda(1 + seed % 2), seed, options), alone);
     ++seed;
+  }
+}
+
+// Blocks whose Gelu hands its gradient on within a product, cut between their products too.
+TEST_F(CudaPlans, CutsChangeNoNumberOfGelusGradient) {
+  std::string parameters, nodes, x = "x";
+  std::mt19937_64 random(1);
+  const auto parameter = [&](const std::string& name, int rows, int columns) {
+    absl::StrAppend(&parameters, parameters.empty() ? "" : ", ", "float[",
+                    rows > 0 ? absl::StrCat(rows, ",") : "", columns, "] ", name, " = {");
+    for (int i = 0; i < std::max(rows, 1) * columns; ++i)
+      absl::StrAppend(&parameters, i > 0 ? "," : "",
+                      std::uniform_real_distribution<float>(-0.5, 0.5)(random));
+    absl::StrAppend(&parameters, "}");
+  };
+  for (const char* k : {"0", "1"}) {
+    const std::string y = *k == '1' ? "y" : "x1";
+    parameter(absl::StrCat("w", k), 4, 16), parameter(absl::StrCat("b", k), 0, 16);
+    parameter(absl::StrCat("v", k), 16, 4);
+    absl::StrAppend(&nodes, "m", k, " = MatMul(", x, ", w", k, ") p", k, " = Add(m", k, ", b", k, ") h", k,
+                    " = Gelu<approximate = \"tanh\">(p", k, ") n", k, " = MatMul(h", k, ", v", k, ") ", y,
+                    " = Add(", x, ", n", k, ")\n");
+    x = y;
+  }
+  WriteModel(
+      absl::StrCat("<ir_version: 10, opset_import: [\"\" : 21]>\nblocks (float[2,4] x) => (float[2,4] y)\n<",
+                   parameters, ">\n{\n", nodes, "}\n"));
+  const TrainOptions options{.steps = 3};
+  cuda_emulation::SetDevices(2);
+  for (const char* precision : {"fp32", "bf16"}) {
+    const auto plan = [&](const std::string& flags) {
+      return MakePlan(absl::StrCat("--microbatches=4 --precision=", precision, " ", flags));
+    };
+    const std::string one = plan("--stages=1");
+    const Trained alone = TrainEmulated(one, OnCuda(1), 0, options);
+    ExpectNear(alone, Train(one, OnCpu(), options), *precision == 'f' ? 1e-5 : 0.03);
+    uint64_t seed = 0;
+    for (const char* flags :
+         {"--stages=2 --cut=h0", "--stages=3 --cut=h0,h1 --schedule=zb-h1", "--stages=2 --recompute=all"}) {
+      SCOPED_TRACE(absl::StrCat(precision, ", ", flags));
+      ExpectSame(TrainEmulated(plan(flags), OnCuda(1 + seed % 2), seed, options), alone);
+      ++seed;
+    }
   }
 }
 
