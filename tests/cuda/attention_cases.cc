@@ -35,8 +35,7 @@ Sizes AddOperands(KernelCase& c, DType dtype, Random& random) {
 }
 
 // None, floats, or bools with something in their place; where all of a row is hidden it is to be 0.
-void AddMask(KernelCase& c, const Sizes& sizes, DType sums, Random& random) {
-  const int64_t kind = Draw(random, 0, 2);
+void AddMask(KernelCase& c, const Sizes& sizes, DType sums, int64_t kind, Random& random) {
   if (kind == 0) return;
   AddInput(c, {kind == 1 ? sums : DType::kBool, Narrowed(sizes.With(sizes.rows, sizes.columns), random)},
            random);
@@ -55,14 +54,14 @@ KernelCase Forward(Random& random) {
   KernelCase c = Named("ai.pipec", "FusedAttention");
   const DType dtype = AnyFloat(random), sums = SumsOf(dtype);
   const Sizes sizes = AddOperands(c, dtype, random);
-  AddMask(c, sizes, sums, random);
+  AddMask(c, sizes, sums, Draw(random, 0, 2), random);
   // Of a row of zeros it is not compared: the largest of no scores.
   c.spec.outputs = {{{dtype, sizes.With(sizes.rows, sizes.width)}}, {{sums, RowsOf(sizes)}}};
   c.spec.outputs[1].present = c.spec.attributes.Int("zero_rows") == 0;
   return c;
 }
 
-// Logarithms above most scores, so that weights are below 1; one that is infinite makes a row of zeros.
+// Logarithms above most scores, so that weights are below 1; one that is infinite, behind a mask, makes a row of zeros.
 KernelCase Backward(Random& random) {
   KernelCase c = Named("ai.pipec", "FusedAttentionGrad");
   const DType dtype = AnyFloat(random), sums = SumsOf(dtype);
@@ -72,16 +71,17 @@ KernelCase Backward(Random& random) {
   c.spec.inputs.insert(c.spec.inputs.begin(), {o});
   c.inputs.insert(c.inputs.begin(), RandomContents(o, random));
   AddInput(c, o, random);
+  const int64_t mask = Draw(random, 0, 2);
   std::string numbers;
   for (int64_t i = 0; i < logs.elements(); ++i) {
-    const bool none = c.spec.attributes.Int("zero_rows") != 0 && Draw(random, 0, 4) == 0;
+    const bool none = mask != 0 && c.spec.attributes.Int("zero_rows") != 0 && Draw(random, 0, 4) == 0;
     const double log =
         none ? -std::numeric_limits<double>::infinity() : static_cast<double>(Draw(random, 6, 8));
     numbers.append(reinterpret_cast<const char*>(&log), sizeof log);
   }
   c.spec.inputs.push_back({logs});
   c.inputs.push_back(Converted(numbers, logs));
-  AddMask(c, sizes, sums, random);
+  AddMask(c, sizes, sums, mask, random);
   c.spec.outputs = {q, k, v};
   return c;
 }

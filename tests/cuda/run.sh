@@ -61,7 +61,7 @@ else
   step gpu 30 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || exit 1
 fi
 
-kernels='All/CudaKernel.*:CudaProducts.*:CudaAttention.OfEveryKindIsTheCpus'
+kernels='All/CudaKernel.*:CudaProducts.*:CudaAttention.Of*'
 [ $small = 0 ] || kernels='All/CudaKernel.*/Add:All/CudaKernel.*/Softmax'
 step kernels 150 "$bin/cuda_test" --gtest_brief=1 --gtest_filter="$kernels"
 [ $small = 1 ] || step "device, whole plans" 60 "$bin/cuda_test" --gtest_brief=1 --gtest_filter='All/CudaNets.*:CudaRuns.*:CudaDevice.*-*.SaysThatThereIsNoGpu:*.AnErrorAtAnyCall*:*.InferenceGives*'  # they need no GPU, errors, two GPUs

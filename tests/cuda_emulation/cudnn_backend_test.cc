@@ -108,6 +108,14 @@ class CudnnGraphs : public testing::Test {
     return d;
   }
 
+  Descriptor Reshape(Descriptor x, Descriptor y) {
+    const Descriptor d = New(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR);
+    Refer(d, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
+    Refer(d, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y);
+    status_ = cudnnBackendFinalize(d);
+    return d;
+  }
+
   Descriptor Graph(const std::vector<Descriptor>& operations) {
     const Descriptor graph = New(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     Set<cudnnHandle_t>(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, {handle_});
@@ -211,6 +219,20 @@ TEST_F(CudnnGraphs, Multiplies) {
   ASSERT_EQ(Run(plan, {{1, in_a.data()}, {2, in_b.data()}, {3, in_c.data()}}), CUDNN_STATUS_SUCCESS);
   const std::vector<__half> c = in_c.Read();
   for (int i = 0; i < 16; ++i) EXPECT_EQ(__half2float(c[i]), i == 3 ? 10 : i == 11 ? 12 : 0) << i;
+}
+
+// (1,2,3) as (1,3,2), its transpose.
+TEST_F(CudnnGraphs, Transposes) {
+  const Descriptor x = Floats(1), between = Tensor(2, CUDNN_DATA_FLOAT, {1, 3, 2}, {6, 1, 3}, kVirtual),
+                   y = Tensor(3, CUDNN_DATA_FLOAT, {1, 3, 2}, {6, 2, 1});
+  const Descriptor two = Tensor(4, CUDNN_DATA_FLOAT, {1, 1, 1}, {1, 1, 1}, kByValue);
+  const Descriptor transposed = Reshape(x, between);
+  const Descriptor plan = Plan({transposed, Elements(CUDNN_POINTWISE_MUL, {between, two}, y)});
+  float by_two = 2;
+  ASSERT_EQ(Run(plan, {{1, x_.data()}, {3, y_.data()}, {4, &by_two}}), CUDNN_STATUS_SUCCESS);
+  EXPECT_THAT(y_.Read(), ElementsAre(2, 8, 4, 10, 6, 12));
+  Reshape(x, Tensor(5, CUDNN_DATA_FLOAT, {1, 3, 2}, {8, 1, 4}, kVirtual));
+  EXPECT_THAT(TakeReports(), ElementsAre(HasSubstr("lies elsewhere")));
 }
 
 // No engine for products of float32, or of rows that are not 16 bytes wide.

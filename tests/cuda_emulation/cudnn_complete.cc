@@ -11,6 +11,7 @@ constexpr auto kReduction = CUDNN_BACKEND_REDUCTION_DESCRIPTOR;
 constexpr auto kOfElements = CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
 constexpr auto kProduct = CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR;
 constexpr auto kReduced = CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR;
+constexpr auto kReshaped = CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR;
 constexpr auto kGraph = CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR;
 constexpr auto kHeuristics = CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR;
 constexpr auto kConfiguration = CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
@@ -48,6 +49,11 @@ DnnOperation OperationOf(const DnnDescriptor& d) {
                    .One<cudnnReduceTensorOp_t>(CUDNN_ATTR_REDUCTION_OPERATOR);
       read(CUDNN_ATTR_OPERATION_REDUCTION_XDESC);
       o.writes = TensorOf(Referred(d, CUDNN_ATTR_OPERATION_REDUCTION_YDESC));
+      break;
+    case kReshaped:
+      o.kind = DnnOperation::Kind::kReshape;
+      read(CUDNN_ATTR_OPERATION_RESHAPE_XDESC);
+      o.writes = TensorOf(Referred(d, CUDNN_ATTR_OPERATION_RESHAPE_YDESC));
       break;
     default: {
       const DnnDescriptor& how = Referred(d, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
@@ -126,6 +132,8 @@ const std::vector<DnnAttribute>& DnnAttributes() {
       {kReduced, CUDNN_ATTR_OPERATION_REDUCTION_DESC, kDescriptor, true, 1, kReduction},
       {kReduced, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, kDescriptor, true, 1, kTensor},
       {kReduced, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, kDescriptor, true, 1, kTensor},
+      {kReshaped, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, kDescriptor, true, 1, kTensor},
+      {kReshaped, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, kDescriptor, true, 1, kTensor},
       {kGraph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE},
       {kGraph, CUDNN_ATTR_OPERATIONGRAPH_OPS, kDescriptor, true, 1 << 10},
       {kHeuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, kDescriptor, true, 1, kGraph},
@@ -161,6 +169,7 @@ std::string Complete(const Machine& machine, DnnDescriptor& descriptor, bool& su
     case kOfElements:
     case kProduct:
     case kReduced:
+    case kReshaped:
       return FaultOf(OperationOf(descriptor));
     case kGraph:
       return CompleteGraph(descriptor);

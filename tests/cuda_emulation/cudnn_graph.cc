@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "tests/cuda_emulation/cudnn_objects.h"
 #include "tests/cuda_emulation/elements.h"
@@ -106,6 +107,23 @@ void ApplyToElements(const DnnOperation& o, const DnnValues& values, std::vector
   }
 }
 
+void Reshape(const DnnOperation& o, const DnnValues& values, std::vector<double>& y) {
+  const std::vector<double>& x = values.at(o.reads[0].number);
+  std::vector<double> memory(o.reads[0].At(o.reads[0].elements() - 1) + 1);
+  for (size_t i = 0; i < x.size(); ++i) memory[o.reads[0].At(i)] = x[i];
+  for (size_t i = 0; i < y.size(); ++i) y[i] = memory[o.writes.At(i)];
+}
+
+// Steps and dimensions in the order in which they lie.
+std::vector<std::pair<int64_t, int64_t>> AxesInMemory(const DnnGraphTensor& tensor) {
+  std::vector<std::pair<int64_t, int64_t>> axes;
+  for (size_t i = 0; i < tensor.dims.size(); ++i) {
+    if (tensor.dims[i] > 1) axes.emplace_back(tensor.steps[i], tensor.dims[i]);
+  }
+  std::sort(axes.begin(), axes.end());
+  return axes;
+}
+
 std::string FaultOfElements(const DnnOperation& o) {
   const auto mode = static_cast<cudnnPointwiseMode_t>(o.mode);
   const cudnnDataType_t y = o.writes.type;
@@ -190,6 +208,9 @@ std::string FaultOf(const DnnOperation& o) {
   if (o.writes.by_value) return "a result that is given by value";
   if (o.kind == DnnOperation::Kind::kProduct) return FaultOfProduct(o);
   if (o.kind == DnnOperation::Kind::kElements) return FaultOfElements(o);
+  if (o.kind == DnnOperation::Kind::kReshape) {
+    return AxesInMemory(o.reads[0]) == AxesInMemory(o.writes) ? "" : "a reshape to what lies elsewhere";
+  }
   if (o.mode != CUDNN_REDUCE_TENSOR_ADD && o.mode != CUDNN_REDUCE_TENSOR_MAX)
     return "a reduction that the double does not know";
   return Broadcasts(o.writes.dims, o.reads[0].dims) ? "" : "a reduction to another shape";
@@ -197,7 +218,8 @@ std::string FaultOf(const DnnOperation& o) {
 
 std::string FaultOf(const std::vector<DnnOperation>& graph) {
   std::map<int64_t, DnnGraphTensor> tensors;
-  std::set<int64_t> written, read;
+  std::set<int64_t> given, written, read;
+  for (const DnnOperation& o : graph) given.insert(o.writes.number);
   for (const DnnOperation& o : graph) {
     std::vector<DnnGraphTensor> all = o.reads;
     all.push_back(o.writes);
@@ -207,8 +229,8 @@ std::string FaultOf(const std::vector<DnnOperation>& graph) {
     }
     for (const DnnGraphTensor& tensor : o.reads) {
       read.insert(tensor.number);
-      if (tensor.is_virtual && written.count(tensor.number) == 0)
-        return "a virtual tensor that no operation before gives: " + std::to_string(tensor.number);
+      if ((tensor.is_virtual || given.count(tensor.number) > 0) && written.count(tensor.number) == 0)
+        return "a tensor that no operation before gives: " + std::to_string(tensor.number);
     }
     if (!written.insert(o.writes.number).second)
       return "a tensor that two operations give: " + std::to_string(o.writes.number);
@@ -243,6 +265,7 @@ void Compute(const std::vector<DnnOperation>& graph, DnnValues& values) {
     if (o.kind == DnnOperation::Kind::kProduct) Multiply(o, values, y);
     if (o.kind == DnnOperation::Kind::kElements) ApplyToElements(o, values, y);
     if (o.kind == DnnOperation::Kind::kReduction) Reduce(o, values, y);
+    if (o.kind == DnnOperation::Kind::kReshape) Reshape(o, values, y);
     for (double& value : y) value = Rounded(o.writes.type, value);
     values[o.writes.number] = std::move(y);
   }

@@ -28,7 +28,7 @@ struct DnnGraphTensor {
 };
 
 struct DnnOperation {
-  enum class Kind { kProduct, kElements, kReduction } kind{};
+  enum class Kind { kProduct, kElements, kReduction, kReshape } kind{};
   int mode = 0;  // cudnnPointwiseMode_t, cudnnReduceTensorOp_t
   int64_t axis = -1;
   std::vector<DnnGraphTensor> reads;

@@ -84,6 +84,8 @@ extern "C" const char* cudnnGetErrorString(cudnnStatus_t status) {
   }
 }
 
+extern "C" size_t cudnnGetVersion() { return CUDNN_VERSION; }
+
 // It allocates memory of the device.
 extern "C" cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   return DnnStatusOf(UnsafeCall("cudnnCreate", [&](Machine& machine, auto&) {

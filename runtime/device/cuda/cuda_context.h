@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,15 @@ class CudaContext {
  public:
   virtual ~CudaContext() = default;
   virtual int multiprocessors() const = 0;
+  // Of the compute capability: 9 for sm_90.
+  virtual int major() const = 0;
   // cuBLASLt's handle of this device.
   virtual absl::StatusOr<cublasLtContext*> blas() = 0;
   // cuDNN's.
   virtual absl::StatusOr<cudnnContext*> dnn() = 0;
+  // What kernels share, by a key that begins with the kind of kernel: null at first. Whoever makes it puts it there;
+  // it lives as long as the device.
+  virtual std::shared_ptr<const void>& Shared(const std::string& key) = 0;
   // Host data that stays on the GPU as long as the device: tables of a kernel.
   virtual absl::StatusOr<const void*> Keep(const void* data, int64_t bytes) = 0;
   // What a kernel that changes what training keeps looks at first. The same for all of a rank.

@@ -6,6 +6,8 @@
 #include <cudnn.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -30,6 +32,7 @@ class CudaDevice : public Device, public LaggingDevice, private cuda::CudaContex
       : ordinal_(ordinal), graphs_(graphs ? std::move(graphs) : NewStepGraphs(1, /*capture=*/false)) {}
 
   ~CudaDevice() override {
+    shared_.clear();
     if (blas_ != nullptr) cublasLtDestroy(blas_);
     if (dnn_ != nullptr) cudnnDestroy(dnn_);
     for (void* allocation : allocations_) cudaFree(allocation);
@@ -131,6 +134,8 @@ class CudaDevice : public Device, public LaggingDevice, private cuda::CudaContex
 
  private:
   int multiprocessors() const override { return multiprocessors_; }
+  int major() const override { return major_; }
+  std::shared_ptr<const void>& Shared(const std::string& key) override { return shared_[key]; }
 
   absl::StatusOr<cublasLtContext*> blas() override {
     if (blas_ != nullptr) return blas_;
@@ -178,6 +183,7 @@ class CudaDevice : public Device, public LaggingDevice, private cuda::CudaContex
     }
     RETURN_IF_CUDA_ERROR(cudaSetDevice(ordinal_));
     RETURN_IF_CUDA_ERROR(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, ordinal_));
+    RETURN_IF_CUDA_ERROR(cudaDeviceGetAttribute(&major_, cudaDevAttrComputeCapabilityMajor, ordinal_));
     ASSIGN_OR_RETURN(faults_, cuda::Faults::Create());
     return absl::OkStatus();
   }
@@ -191,7 +197,8 @@ class CudaDevice : public Device, public LaggingDevice, private cuda::CudaContex
   }
 
   const int ordinal_;
-  int multiprocessors_ = 0;
+  int multiprocessors_ = 0, major_ = 0;
+  std::map<std::string, std::shared_ptr<const void>> shared_;
   cublasLtHandle_t blas_ = nullptr;
   cudnnHandle_t dnn_ = nullptr;
   cuda::UpdateGate* gate_ = nullptr;

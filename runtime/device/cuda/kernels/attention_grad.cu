@@ -1,10 +1,12 @@
-// FusedAttentionGrad (dO, Q, K, V, O, log_sum_exp, mask?) -> (dQ, dK, dV), block by block
-// (operands/attention_blocks.h), with cuBLASLt's products. With weights P = exp(s - log_sum_exp): dV = P^T dO, ds =
-// scale * P * (dO V^T - sum over a row of dO * O), dQ = ds K, dK = ds^T Q (Dao et al., appendix B.2).
+// FusedAttentionGrad (dO, Q, K, V, O, log_sum_exp, mask?) -> (dQ, dK, dV): cuDNN's where it has it (dnn_attention.h),
+// else block by block (operands/attention_blocks.h), with cuBLASLt's products. With weights P = exp(s - log_sum_exp):
+// dV = P^T dO, ds = scale * P * (dO V^T - sum over a row of dO * O), dQ = ds K, dK = ds^T Q (Dao et al., appendix
+// B.2).
 #include <cmath>
 
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/kernels/attention.cuh"
+#include "runtime/device/cuda/kernels/dnn_attention.h"
 #include "runtime/device/cuda/kernels/make_kernel.h"
 #include "runtime/device/cuda/kernels/matmul.h"
 #include "runtime/device/cuda/kernels/register.h"
@@ -179,6 +181,8 @@ class AttentionGradKernel : public Kernel {
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareAttentionGrad(const KernelSpec& spec, CudaContext& context) {
   ASSIGN_OR_RETURN(const Attention a, Attention::OfGrad(spec));
+  absl::StatusOr<std::unique_ptr<Kernel>> dnn = MakeDnnAttentionGrad(spec, a, context);
+  if (!absl::IsUnimplemented(dnn.status())) return dnn;
   return ForAllFloats(spec, a.dtype, [&](auto tag) {
     return AttentionGradKernel<typename decltype(tag)::type>::Make(spec, a, context);
   });

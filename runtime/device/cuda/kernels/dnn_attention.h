@@ -1,4 +1,6 @@
-// FusedAttention as one plan of cuDNN, which keeps no weights: its kernels go over a row's columns block by block.
+// FusedAttention and FusedAttentionGrad as plans of cuDNN (dnn_attention_graphs.h). Unimplemented where cuDNN has no
+// plan whose results repeat bit by bit, or may give other results than the op's: float32, depths that are no
+// multiples of 8, masks of bools or that hide all of a row, to be zeros.
 #pragma once
 
 #include <memory>
@@ -9,10 +11,13 @@
 
 namespace pipec::cuda {
 
-// A kernel (Q, K, V, mask?) -> (O, log_sum_exp?). Unimplemented where cuDNN has no plan whose results repeat bit by
-// bit and whose workspace does not grow with the square of the sequence, or may give other results than the op's:
-// float32, depths that are no multiples of 8, masks of bools or that hide all of a row, to be zeros.
+// (Q, K, V, mask?) -> (O, log_sum_exp?). It keeps no weights: cuDNN goes over a row's columns block by block.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDnnAttention(const KernelSpec& spec, const Attention& a,
                                                          CudaContext& context);
+
+// (dO, Q, K, V, O, log_sum_exp, mask?) -> (dQ, dK, dV), so many heads at a time that their dP is no larger than 64 MiB;
+// Unimplemented if one head's is.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeDnnAttentionGrad(const KernelSpec& spec, const Attention& a,
+                                                             CudaContext& context);
 
 }  // namespace pipec::cuda

@@ -128,6 +128,15 @@ absl::Status DnnGraph::Reduce(cudnnReduceTensorOp_t mode, Tensor x, Tensor y) {
   return Finalize(reduced, "a reduction");
 }
 
+absl::Status DnnGraph::Transpose(Tensor x, Tensor y) {
+  ASSIGN_OR_RETURN(const cudnnBackendDescriptor_t transposed,
+                   New(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR));
+  operations_.push_back(transposed);
+  RETURN_IF_ERROR(SetTensor(transposed, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x));
+  RETURN_IF_ERROR(SetTensor(transposed, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y));
+  return Finalize(transposed, "a transpose");
+}
+
 absl::Status DnnGraph::Compile(cudnnHandle_t dnn, int64_t most_workspace) {
   ASSIGN_OR_RETURN(const cudnnBackendDescriptor_t graph, New(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR));
   RETURN_IF_ERROR(Set(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, dnn));

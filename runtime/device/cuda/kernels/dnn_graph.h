@@ -48,6 +48,9 @@ class DnnGraph {
   // Over the axes where y has 1.
   absl::Status Reduce(cudnnReduceTensorOp_t mode, Tensor x, Tensor y);
 
+  // y is x with its last two axes exchanged.
+  absl::Status Transpose(Tensor x, Tensor y);
+
   // Chooses the plan, once all operations are there: cuDNN's first whose results repeat bit by bit and that wants no
   // more than this workspace.
   absl::Status Compile(cudnnHandle_t dnn, int64_t most_workspace);
