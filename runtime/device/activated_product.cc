@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/base/status.h"
+#include "runtime/device/operands/check.h"
 
 namespace pipec {
 namespace {
@@ -33,10 +34,10 @@ class ActivatedProduct : public Kernel {
 absl::StatusOr<std::unique_ptr<Kernel>> MakeActivatedProduct(
     const KernelSpec& spec,
     const std::function<absl::StatusOr<std::unique_ptr<Kernel>>(const KernelSpec& spec)>& prepare) {
-  const bool gradient = spec.inputs.size() > 3;
+  const bool gradient = Has(spec, 3);
   KernelSpec product = spec;
   product.attributes.Erase("activation");
-  if (gradient) product.inputs.resize(3);
+  product.inputs.resize(std::min<size_t>(product.inputs.size(), 3));
   KernelSpec activation{.op = gradient ? "GeluGrad" : "Gelu",
                         .domain = gradient ? spec.domain : "",
                         .name = spec.name,
