@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -44,7 +45,8 @@ const Kind kKinds[] = {
     {"a mask of rows", false, {2, 3}, 12, 12, 8, 8, false, false, {2, 1, 12, 1}},
     {"a mask whose rows are not aligned", false, {2, 3}, 9, 9, 8, 8, false, false, {9, 9}},
     {"a mask, many axes of heads", false, {2, 2, 3}, 9, 12, 8, 8, false, false, {2, 1, 3, 1, 12}},
-    {"a mask that hides rows", false, {2, 3}, 12, 12, 8, 8, false, true, {12, 12}},
+    {"a mask that hides rows", true, {2, 3}, 12, 12, 8, 8, false, true, {12, 12}},
+    {"a mask that hides rows of some samples", true, {2, 3}, 12, 12, 8, 16, true, true, {2, 1, 12, 12}},
     {"a mask of bools", false, {2, 3}, 12, 12, 8, 8, false, false, {12, 12}, true},
     {"rows of another depth", false, {2}, 9, 9, 12, 8},
     {"rows of another width", false, {2}, 9, 9, 8, 4},
@@ -68,7 +70,8 @@ void AddQueriesKeysValues(KernelCase& c, const Kind& kind, DType dtype, Random& 
   AddInput(c, {dtype, Heads(kind, {kind.columns, kind.width})}, random);
 }
 
-// Floats hide columns as exporters write it; the first is seen, so that each row has one.
+// Floats hide columns as exporters write it; the first is seen, so that each row has one, unless rows may be hidden:
+// then every fifth is.
 void AddMask(KernelCase& c, const Kind& kind, DType dtype, Random& random) {
   if (kind.mask.empty()) return;
   AddInput(c, {kind.bools ? DType::kBool : SumsOf(dtype), kind.mask}, random);
@@ -76,6 +79,7 @@ void AddMask(KernelCase& c, const Kind& kind, DType dtype, Random& random) {
   if (kind.bools || dtype == DType::kFloat64) return;
   auto* const mask = reinterpret_cast<float*>(c.inputs.back().data());
   for (int64_t i = 0; i < NumElements(kind.mask); ++i) {
+    if (kind.zero_rows && i / kind.mask.back() % 5 == 1) mask[i] = -std::numeric_limits<float>::infinity();
     if (i % kind.mask.back() == 0) continue;
     if (i % 5 == 3) mask[i] = std::numeric_limits<float>::lowest();
     if (i % 5 == 2) mask[i] = -std::numeric_limits<float>::infinity();
@@ -104,7 +108,9 @@ KernelCase GradientCaseOf(const Kind& kind, DType dtype) {
   AddInput(c, o, random);
   std::string numbers;
   for (int64_t i = 0; i < logs.elements(); ++i) {
-    const double log = static_cast<double>(1 + i % 5) + std::log(kind.columns);
+    double log = static_cast<double>(1 + i % 5) + std::log(kind.columns);
+    if (kind.zero_rows && !kind.mask.empty() && i % kind.rows % 5 == 1)
+      log = i % 2 ? -std::numeric_limits<double>::infinity() : std::nan("");
     numbers.append(reinterpret_cast<const char*>(&log), sizeof log);
   }
   c.spec.inputs.push_back({logs});
@@ -144,13 +150,26 @@ TEST(CudaAttention, OfEveryKindIsTheCpus) {
   for (const Kind& kind : kKinds) {
     for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
       SCOPED_TRACE(absl::StrCat(kind.name, " of ", Name(dtype)));
-      const KernelCase c = CaseOf(kind, dtype), gradient = GradientCaseOf(kind, dtype);
+      KernelCase c = CaseOf(kind, dtype);
+      const KernelCase gradient = GradientCaseOf(kind, dtype);
       const std::vector<std::string> got = Computed(c);
+      // The logarithm of a hidden row is any that is not finite.
+      if (kind.zero_rows && !kind.mask.empty()) c.spec.outputs[1].present = false;
       ExpectTheCpus(c, got);
       // A recomputed pass may want the logarithms where the first did not.
       EXPECT_EQ(Computed(CaseOf(kind, dtype, false))[0], got[0]);
       ExpectTheCpus(gradient, Computed(gradient));
     }
+  }
+}
+
+// Exporters hide rows by float32's lowest number, too: all columns weigh the same then.
+TEST(CudaAttention, OfRowsBehindTheLowestNumberIsTheCpus) {
+  for (const DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    KernelCase c = CaseOf({"lowest", true, {2, 3}, 8, 8, 16, 16, false, false, {2, 1, 8, 8}}, dtype);
+    auto* const mask = reinterpret_cast<float*>(c.inputs[3].data());
+    for (const int64_t row : {1, 6, 11}) std::fill_n(mask + row * 8, 8, std::numeric_limits<float>::lowest());
+    ExpectTheCpus(c, Computed(c));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/cuda_stream.h"
 #include "runtime/device/cuda/kernels/dnn_attention_graphs.h"
+#include "runtime/device/cuda/kernels/dnn_attention_rows.h"
 #include "runtime/device/operands/check.h"
 
 namespace pipec::cuda {
@@ -30,11 +31,13 @@ std::string WhyNot(const Attention& a) {
   if (a.depth % 8 != 0 || a.width % 8 != 0) return "has rows that are no multiples of 16 bytes";
   if (a.mask == Attention::Mask::kNone) return "";
   if (a.mask == Attention::Mask::kChosen) return "has a mask of bools";
-  if (a.zero_rows) return "gives zeros for rows that its mask hides";
   if (a.heads.size() > 2 || a.mask_column_step != 1 || a.columns % 4 != 0)
     return "has a mask of another form";
   return "";
 }
+
+// Whether rows that its mask hides whole are to be zeros.
+bool HasHiddenRows(const Attention& a) { return a.zero_rows && a.mask != Attention::Mask::kNone; }
 
 // cuDNN's support of the gradient, as cudnn-frontend 1.x knows it; its newest GPUs want other means to repeat.
 std::string WhyNoGradient(const Attention& a, int major) {
@@ -128,15 +131,19 @@ class DnnAttention : public Kernel {
 
   absl::Status Launch(Stream& stream, const KernelArguments& arguments) override {
     auto* const workspace = static_cast<std::byte*>(arguments.workspace);
+    void* const logs = log_bytes_ > 0 ? workspace : arguments.outputs[1];
     const AttentionGraph& of = *graph_;
-    return Run(of, dnn_, stream, a_.scale,
-               {{of.q, arguments.inputs[0]},
-                {of.k, arguments.inputs[1]},
-                {of.v, arguments.inputs[2]},
-                {of.mask, of.mask == 0 ? nullptr : arguments.inputs[3]},
-                {of.o, arguments.outputs[0]},
-                {of.logs, log_bytes_ > 0 ? workspace : arguments.outputs[1]}},
-               workspace + log_bytes_);
+    RETURN_IF_ERROR(Run(of, dnn_, stream, a_.scale,
+                        {{of.q, arguments.inputs[0]},
+                         {of.k, arguments.inputs[1]},
+                         {of.v, arguments.inputs[2]},
+                         {of.mask, of.mask == 0 ? nullptr : arguments.inputs[3]},
+                         {of.o, arguments.outputs[0]},
+                         {of.logs, logs}},
+                        workspace + log_bytes_));
+    if (!HasHiddenRows(a_)) return absl::OkStatus();
+    return ZeroHiddenRows(static_cast<CudaStream&>(stream).get(), static_cast<const float*>(logs),
+                          arguments.outputs[0], a_.head_count() * a_.rows, a_.width * SizeOf(a_.dtype));
   }
 
  private:
@@ -151,11 +158,19 @@ class DnnAttentionGrad : public Kernel {
   DnnAttentionGrad(const Attention& a, const AttentionTile& tile, cudnnHandle_t dnn, Graph graph)
       : a_(a), tile_(tile), dnn_(dnn), graph_(std::move(graph)) {}
 
-  int64_t workspace_bytes() const override { return AlongBytes() + graph_->graph.workspace_bytes(); }
+  int64_t workspace_bytes() const override {
+    return LogBytes() + AlongBytes() + graph_->graph.workspace_bytes();
+  }
 
   absl::Status Launch(Stream& stream, const KernelArguments& arguments) override {
     auto* const workspace = static_cast<std::byte*>(arguments.workspace);
     const AttentionGraph& of = *graph_;
+    const void* logs = arguments.inputs[5];
+    if (HasHiddenRows(a_)) {
+      RETURN_IF_ERROR(LogsOfSeenRows(static_cast<CudaStream&>(stream).get(), static_cast<const float*>(logs),
+                                     reinterpret_cast<float*>(workspace), a_.head_count() * a_.rows));
+      logs = workspace;
+    }
     const int64_t size = SizeOf(a_.dtype), query = a_.rows * a_.depth, key = a_.columns * a_.depth,
                   value = a_.columns * a_.width, result = a_.rows * a_.width;
     for (int64_t head = 0; head < a_.head_count(); head += tile_.count()) {
@@ -172,18 +187,19 @@ class DnnAttentionGrad : public Kernel {
                {of.k, input(2, key)},
                {of.v, input(3, value)},
                {of.o, input(4, result)},
-               {of.logs, At(arguments.inputs[5], head * a_.rows, sizeof(float))},
+               {of.logs, At(logs, head * a_.rows, sizeof(float))},
                {of.mask, of.mask == 0 ? nullptr : At(arguments.inputs[6], a_.MaskAt(head), sizeof(float))},
                {of.d_q, output(0, query)},
                {of.d_k, output(1, key)},
                {of.d_v, output(2, value)},
-               {of.along, workspace}},
-              workspace + AlongBytes()));
+               {of.along, workspace + LogBytes()}},
+              workspace + LogBytes() + AlongBytes()));
     }
     return absl::OkStatus();
   }
 
  private:
+  int64_t LogBytes() const { return HasHiddenRows(a_) ? AlignedFloats(a_.head_count() * a_.rows) : 0; }
   int64_t AlongBytes() const { return AlignedFloats(tile_.count() * a_.rows); }
 
   const Attention a_;

@@ -1,6 +1,6 @@
 // FusedAttention and FusedAttentionGrad as plans of cuDNN (dnn_attention_graphs.h). Unimplemented where cuDNN has no
 // plan whose results repeat bit by bit, or may give other results than the op's: float32, depths that are no
-// multiples of 8, masks of bools or that hide all of a row, to be zeros.
+// multiples of 8, masks of bools or whose rows are not aligned.
 #pragma once
 
 #include <memory>
