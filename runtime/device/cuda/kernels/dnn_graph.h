@@ -57,7 +57,8 @@ class DnnGraph {
 
   int64_t workspace_bytes() const { return workspace_bytes_; }
 
-  // On the stream: every operand and scalar with its address. The workspace is aligned to 256 bytes.
+  // On the stream: every operand and scalar with its address. The workspace is aligned to 256 bytes. cuDNN wants a
+  // descriptor for each set of addresses, of the host's memory; a step that is a graph makes none.
   absl::Status Run(cudnnHandle_t dnn, cudaStream_t stream,
                    absl::Span<const std::pair<Tensor, const void*>> operands, void* workspace) const;
 
