@@ -27,7 +27,8 @@ std::function<absl::Duration(const MessageTag&)> WireTimes(const Manifest& manif
 }
 
 #if PIPEC_CUDA
-absl::StatusOr<MakeTransport> ByNccl(const RunFlags& flags, int ranks) {
+absl::StatusOr<MakeTransport> ByNccl(const RunFlags& flags, const Manifest& manifest) {
+  const int ranks = manifest.ranks * manifest.replicas;
   if (flags.device != "cuda") {
     return absl::InvalidArgumentError(
         absl::StrCat("--transport=nccl connects GPUs: it needs --device=cuda, not ", flags.device));
@@ -39,7 +40,9 @@ absl::StatusOr<MakeTransport> ByNccl(const RunFlags& flags, int ranks) {
                      gpus == 1 ? " GPU" : " GPUs", "; with --transport=local ranks share GPUs"));
   }
   ASSIGN_OR_RETURN(const std::string identifier, NewNcclIdentifier());
-  return [hub = std::make_shared<NcclHub>(ranks, identifier, NcclOptions{.timeout = flags.options.executor.timeout})](
+  return [hub = std::make_shared<NcclHub>(
+              ranks, identifier,
+              NcclOptions{.replicas = manifest.replicas, .timeout = flags.options.executor.timeout})](
              int rank, Device& device) { return hub->Connect(rank, device); };
 }
 #endif
@@ -48,7 +51,7 @@ absl::StatusOr<MakeTransport> ByNccl(const RunFlags& flags, int ranks) {
 
 absl::StatusOr<MakeTransport> MakeRunTransports(const RunFlags& flags, const Manifest& manifest) {
 #if PIPEC_CUDA
-  if (flags.transport == "nccl") return ByNccl(flags, manifest.ranks * manifest.replicas);
+  if (flags.transport == "nccl") return ByNccl(flags, manifest);
 #endif
   LocalOptions options;
   options.replicas = manifest.replicas;

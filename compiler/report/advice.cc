@@ -20,6 +20,8 @@ constexpr double kMuchBubble = 0.2;  // from here on more microbatches are worth
 constexpr double kWorthIt = 0.75;    // of the bubble that is there: at most this much is left
 constexpr int kMostTimes = 32;       // as many microbatches
 constexpr double kUneven = 1.2;      // slowest rank over mean
+constexpr double kLongSum =
+    0.05;  // share of the step in which nothing but the sum over replicas is under way
 constexpr double kHeavy = 0.25;      // share of a rank that one node takes
 
 std::string Time(double seconds) {
@@ -46,9 +48,14 @@ void CompareWithOthers(const Module& module, const Report& report, std::vector<s
   const std::string fits = absl::StrCat("the model fits one device (", FormatSize(needed), " of ",
                                         FormatSize(report.memory_limit), ")");
   if (data.step_seconds < kFaster * report.step_seconds) {
+    const int ranks = report.shape.ranks, microbatches = report.shape.microbatches;
+    const std::string how = microbatches % ranks != 0 ? ""
+                                                      : absl::StrCat(" (--stages=1 --replicas=", ranks,
+                                                                     " --microbatches=", microbatches / ranks,
+                                                                     " --batch=", report.batch, ")");
     advice.push_back(
         absl::StrCat(fits, ": a pipeline gains only bubbles, data parallel over the same devices would take ",
-                     Time(data.step_seconds), " a step instead of ", Time(report.step_seconds)));
+                     Time(data.step_seconds), " a step instead of ", Time(report.step_seconds), how));
   }
 }
 
@@ -207,6 +214,23 @@ void LongMessages(const Module& module, const Cluster& cluster, const Report& re
                                    100 * (now->makespan - faster->makespan) / report.step_seconds)));
 }
 
+// Where the sums over replicas go on long after the last rank has its gradients.
+void LongSums(const Module& module, const Report& report, std::vector<std::string>& advice) {
+  double computed = 0, summed = 0;
+  for (const auto& slices : module.simulation.ranks) {
+    for (const SimulatedAction& slice : slices) {
+      if (IsCompute(slice.action.kind)) computed = std::max(computed, slice.end);
+      if (slice.action.kind == ActionKind::kReduceGrad) summed = std::max(summed, slice.end);
+    }
+  }
+  if (summed - computed <= kLongSum * report.step_seconds) return;
+  advice.push_back(
+      absl::StrFormat("the replicas' gradients are added up %s after the last of them is there, %.0f %% of "
+                      "the step: more microbatches "
+                      "make that less, as the batch grows with them",
+                      Time(summed - computed), 100 * (summed - computed) / report.step_seconds));
+}
+
 }  // namespace
 
 std::vector<std::string> Advice(const Module& module, const Cluster& cluster, const Report& report) {
@@ -215,6 +239,7 @@ std::vector<std::string> Advice(const Module& module, const Cluster& cluster, co
   MoreMicrobatches(module, cluster, report, advice);
   UnevenRanks(module, cluster, report, advice);
   LongMessages(module, cluster, report, advice);
+  LongSums(module, report, advice);
   return advice;
 }
 

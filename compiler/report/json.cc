@@ -13,6 +13,7 @@ std::string ReportJson(const Report& report) {
   out["precision"] = Name(report.precision);
   out["device"] = report.device;
   out["ranks"] = report.shape.ranks;
+  out["replicas"] = report.replicas;
   out["virtual_stages"] = report.shape.virtual_stages;
   out["microbatches"] = report.shape.microbatches;
   out["batch"] = report.batch;

@@ -77,6 +77,7 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
       report.memory_limit = device.memory_bytes;
   }
   report.shape = module.schedule.shape;
+  report.replicas = module.replicas;
   report.batch = module.microbatch_size * report.shape.microbatches * module.replicas;
   report.notes = module.notes;
 
@@ -146,7 +147,8 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
     report.bound_ratio = *std::max_element(loads.begin(), loads.end()) / module.partition_bound;
   }
   report.sent_bytes = SentBytes(module);
-  report.alternatives = Alternatives(module, cluster);
+  // Of several replicas they would be other ways to use the devices of one.
+  if (module.replicas == 1) report.alternatives = Alternatives(module, cluster);
   report.advice = Advice(module, cluster, report);
   return report;
 }

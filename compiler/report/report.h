@@ -61,6 +61,7 @@ struct Report {
   std::string optimizer;              // "" in mode infer
   std::string device;                 // whose rates the times are modelled with; several: how many of each
   ScheduleShape shape;
+  int replicas = 1;
   int64_t batch = 0;  // samples per step
   std::vector<StageRow> stages;
   double bubble_ratio = 0;  // idle / (ranks x time of F, B, I and W)

@@ -31,12 +31,12 @@ std::string ReportText(const Report& report) {
   for (const std::string& note : report.notes) absl::StrAppend(&out, "note: ", note, "\n");
   if (!report.notes.empty()) out += "\n";
   absl::StrAppend(&out, CandidatesText(report));
-  absl::StrAppendFormat(&out,
-                        "%s: %s x %s, %s, %s, batch %d, times for %s: %s, of messages: %s\n\n", report.model,
-                        Counted(report.shape.ranks, "rank", "ranks"),
-                        Counted(report.shape.virtual_stages, "stage", "stages"), report.schedule,
-                        Counted(report.shape.microbatches, "microbatch", "microbatches"), report.batch,
-                        report.device, Name(report.origins), Name(report.message_origin));
+  absl::StrAppendFormat(
+      &out, "%s: %s%s x %s, %s, %s, batch %d, times for %s: %s, of messages: %s\n\n", report.model,
+      report.replicas > 1 ? absl::StrCat(report.replicas, " replicas of ") : "",
+      Counted(report.shape.ranks, "rank", "ranks"), Counted(report.shape.virtual_stages, "stage", "stages"),
+      report.schedule, Counted(report.shape.microbatches, "microbatch", "microbatches"), report.batch,
+      report.device, Name(report.origins), Name(report.message_origin));
   absl::StrAppend(&out,
                   "stage  rank  nodes  parameters     FLOP  forward ms  backward ms       sent  peak memory  times",
                   DevicesDiffer(report) ? "     device\n" : "\n");

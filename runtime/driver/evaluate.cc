@@ -34,7 +34,7 @@ void SetEvalScalars(const Manifest& manifest, uint64_t seed, int64_t step, int64
 
 absl::StatusOr<EvaluationReport> Evaluate(Session& session, const DataSource& data, const RunOptions& options,
                                           int64_t step, RunObserver& observer) {
-  // Replica 0 does it alone, whose running statistics are those that are kept.
+  // What replica 0 finds, whose running statistics are those that are kept.
   const int64_t batch = session.manifest().batch() / session.manifest().replicas, total = data.samples();
   if (total == 0) return absl::InvalidArgumentError("the evaluation data has no complete sample");
   std::vector<int64_t> samples(batch);

@@ -104,14 +104,13 @@ absl::StatusOr<StepResult> Session::Run(StepKind kind, const DataSource& data,
                                         absl::Span<const int64_t> samples,
                                         absl::Span<const StepScalars> scalars) {
   const int64_t microbatches = manifest_.microbatches;
-  results_.assign(results_.size(), {});
   RETURN_IF_ERROR(group_->RunAll([&](int rank) -> absl::Status {
-    if (kind == StepKind::kEval && rank >= manifest_.ranks) return absl::OkStatus();
+    const int place = kind == StepKind::kEval ? 0 : rank;
     absl::Status status =
-        feeds_[rank]->Fill(data, PartOf(rank, samples, microbatches * manifest_.microbatch_size));
+        feeds_[rank]->Fill(data, PartOf(place, samples, microbatches * manifest_.microbatch_size));
     if (!status.ok()) return absl::Status(status.code(), absl::StrCat(NameOf(rank), ": ", status.message()));
     ASSIGN_OR_RETURN(results_[rank],
-                     executors_[rank]->Run(kind, PartOf(rank, scalars, microbatches), feeds_[rank]->data()));
+                     executors_[rank]->Run(kind, PartOf(place, scalars, microbatches), feeds_[rank]->data()));
     return absl::OkStatus();
   }));
   StepResult all;

@@ -30,9 +30,10 @@ class Session {
   // Joins the ranks' threads before anything they use goes away.
   ~Session();
 
-  // One step over the given samples (Feed::Fill): of all replicas, whose parts follow one another, or, if it is an
-  // evaluation, of replica 0 alone. `scalars`: M for each replica. The result is stopped if any rank's is; its
-  // `first` is the earliest of all ranks (with check_finite).
+  // One step over the given samples (Feed::Fill): of all replicas, whose parts follow one another, as those of
+  // `scalars` do, M for each. An evaluation has the samples and scalars of one: all do the same, and replica 0 is
+  // asked, as all ranks of a GPU have a step together. The result is stopped if any rank's is; its `first` is the
+  // earliest of all ranks (with check_finite).
   absl::StatusOr<StepResult> Run(StepKind kind, const DataSource& data, absl::Span<const int64_t> samples,
                                  absl::Span<const StepScalars> scalars);
 

@@ -22,12 +22,13 @@ constexpr int kRanks = 4;
 // All ranks in one process, or each in one of its own as far as it can tell: then also all messages of a rank on
 // one stream.
 MeetingOf ByNccl(bool one_process, bool one_stream = false) {
-  return [=](int ranks) -> MakeTransport {
+  return [=](int ranks, int replicas) -> MakeTransport {
     std::vector<std::shared_ptr<NcclHub>> hubs;
     const std::string identifier = NewNcclIdentifier().value();
     for (int r = 0; r < (one_process ? 1 : ranks); ++r)
       hubs.push_back(std::make_shared<NcclHub>(
-          ranks, identifier, NcclOptions{.timeout = absl::Seconds(60), .one_stream = one_stream}));
+          ranks, identifier,
+          NcclOptions{.replicas = replicas, .timeout = absl::Seconds(60), .one_stream = one_stream}));
     // The transports are gone before this function is.
     return [hubs, one_process](int rank, Device& device) {
       return hubs[one_process ? 0 : rank]->Connect(rank, device);
@@ -86,6 +87,43 @@ INSTANTIATE_TEST_SUITE_P(All, NcclSchedules,
                            }
                            return name;
                          });
+
+// Two replicas of two ranks: NCCL's sum of two is the local transport's, whatever order it has.
+TEST_F(CudaPlans, ReplicasAddUpByNccl) {
+  MakeModel("mlp --hidden=8 --inputs=6 --layers=4 --classes=4 --batch=2");
+  uint64_t seed = 1;
+  for (const char* schedule : {"1f1b", "zb-v"}) {
+    const std::string plan =
+        MakePlan(absl::StrCat("--schedule=", schedule, " --stages=2 --replicas=2 --microbatches=4"));
+    if (HasFatalFailure()) return;
+    cuda_emulation::SetDevices(kRanks);
+    const TrainOptions local{.steps = 5, .clip_norm = 1};
+    const Trained wanted = TrainEmulated(plan, OnCuda(1, /*graphs=*/false), 0, local);
+    for (bool one_process : {true, false}) {
+      SCOPED_TRACE(absl::StrCat(schedule, one_process ? ", one process" : ", a process a rank"));
+      const bool graphs = seed % 2 == 0 || one_process;
+      TrainOptions options = local;
+      options.meeting = ByNccl(one_process, /*one_stream=*/!graphs);
+      ExpectSame(TrainEmulated(plan, one_process ? OnCuda(kRanks, graphs) : Alone(graphs), seed, options),
+                 wanted);
+      seed += one_process ? 2 : 3;
+    }
+  }
+  EXPECT_EQ(cuda_emulation::LiveCommunicators(), 0u);
+}
+
+// Of three NCCL may add in any order; all have the same sum, so that they go on together.
+TEST_F(CudaPlans, ThreeReplicasStayOneModel) {
+  MakeModel("mlp --hidden=8 --inputs=6 --layers=3 --classes=4 --batch=2");
+  const std::string plan = MakePlan("--stages=1 --replicas=3 --microbatches=2 --precision=fp16");
+  if (HasFatalFailure()) return;
+  cuda_emulation::SetDevices(3);
+  const Trained wanted = TrainEmulated(plan, OnCuda(1), 0, {.steps = 6});
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    ExpectNear(TrainEmulated(plan, OnCuda(3), seed, {.steps = 6, .meeting = ByNccl(/*one_process=*/true)}),
+               wanted, 1e-3);
+  }
+}
 
 // B24: both ranks block in a send and wait for the other to receive. Every send of the double waits for its
 // receive, and here whatever a rank enqueues after it does, too.

@@ -15,6 +15,7 @@
 #include "runtime/device/cuda/cuda_device.h"
 #include "tests/cuda_emulation/control.h"
 #include "tests/cuda_emulation/nccl_control.h"
+#include "tests/support/sum_suite.h"
 #include "tests/support/transport_suite.h"
 
 namespace pipec {
@@ -27,10 +28,11 @@ constexpr absl::Duration kTimeout = absl::Seconds(30);
 // Hubs as long as the world's transports.
 class Hubs {
  protected:
-  Hubs(int ranks, bool one_process) : one_process_(one_process) {
+  Hubs(int ranks, int replicas, bool one_process) : one_process_(one_process) {
     const std::string identifier = NewNcclIdentifier().value();
     for (int r = 0; r < (one_process ? 1 : ranks); ++r)
-      hubs_.push_back(std::make_unique<NcclHub>(ranks, identifier, NcclOptions{.timeout = kTimeout}));
+      hubs_.push_back(std::make_unique<NcclHub>(ranks, identifier,
+                                                NcclOptions{.replicas = replicas, .timeout = kTimeout}));
   }
   NcclHub& hub(int rank) { return *hubs_[one_process_ ? 0 : rank]; }
 
@@ -42,18 +44,19 @@ class Hubs {
 // Checks, when it goes, that the emulation has found nothing wrong.
 class NcclWorld : private Hubs, public TransportWorld {
  public:
-  NcclWorld(int ranks, bool one_process)
-      : Hubs(ranks, one_process),
+  NcclWorld(int ranks, bool one_process, int replicas)
+      : Hubs(ranks, replicas, one_process),
         TransportWorld(
             ranks, [](int rank) { return MakeCudaDevice(rank); },
             [this](int rank, Device& device) { return hub(rank).Connect(rank, device); }) {}
   ~NcclWorld() override { EXPECT_THAT(cuda_emulation::TakeReports(), testing::IsEmpty()); }
 };
 
-std::unique_ptr<NcclWorld> MakeNcclWorld(int ranks, uint64_t seed, bool one_process = true) {
+std::unique_ptr<NcclWorld> MakeNcclWorld(int ranks, uint64_t seed, bool one_process = true,
+                                         int replicas = 1) {
   cuda_emulation::SetDevices(ranks);
   cuda_emulation::SetSeed(seed);
-  return std::make_unique<NcclWorld>(ranks, one_process);
+  return std::make_unique<NcclWorld>(ranks, one_process, replicas);
 }
 
 std::vector<TransportBackend> NcclBackends() {
@@ -68,6 +71,17 @@ std::vector<TransportBackend> NcclBackends() {
 }
 
 }  // namespace
+
+INSTANTIATE_TEST_SUITE_P(Nccl, SumSuite,
+                         ::testing::Values(SumBackend{"OneProcess",
+                                                      [](int ranks, int replicas) {
+                                                        return MakeNcclWorld(ranks, 1, true, replicas);
+                                                      }},
+                                           SumBackend{"AProcessARank",
+                                                      [](int ranks, int replicas) {
+                                                        return MakeNcclWorld(ranks, 2, false, replicas);
+                                                      }}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(Nccl, TransportSuite, ::testing::ValuesIn(NcclBackends()),
                          [](const auto& info) { return std::string(info.param.name); });
@@ -168,6 +182,25 @@ TEST(NcclTransport, AnAsynchronousErrorEndsTheWaits) {
     other.join();
     cuda_emulation::TakeReports();
   }
+}
+
+// A replica that never comes to a sum, and one whose GPU is gone while it is awaited.
+TEST(NcclTransport, ASumEndsWithAnErrorOrAnAbort) {
+  const auto world = MakeNcclWorld(2, 1, /*one_process=*/true, /*replicas=*/2);
+  const Piece piece = world->NewPiece<float>(0, 4);
+  const Summand summand{piece.data, 4, DType::kFloat32}, ints{piece.data, 4, DType::kInt32};
+  const auto event = world->NewEvent(0), late = world->NewEvent(0);
+  EXPECT_THAT(std::string(world->transport(0).AddUp(world->stream(0), 0, {&ints, 1}, *late).message()),
+              HasSubstr("int32; float32 and float64 are added up"));
+  ASSERT_EQ(world->transport(0).AddUp(world->stream(0), 0, {&summand, 1}, *event), absl::OkStatus());
+  cuda_emulation::BreakCommunicators(0);
+  absl::Status status = world->Wait(0, *event);
+  status.Update(world->stream(0).Synchronize(absl::Now() + absl::Seconds(20)));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("remote process exited"));
+  world->transport(0).Abort(status);
+  EXPECT_EQ(world->transport(1).AddUp(world->stream(1), 0, {&summand, 1}, *late), status);
+  cuda_emulation::TakeReports();
 }
 
 TEST(NcclTransport, AbortEndsAWaitForTheGpu) {

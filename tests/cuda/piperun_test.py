@@ -29,6 +29,8 @@ class Piperun(unittest.TestCase):
         cls.plans = {ranks: pathlib.Path(cls.folder.name, f"{ranks}.plan") for ranks in (1, 2)}
         for ranks, plan in cls.plans.items():
             run(BIN / "pipec", model, f"--stages={ranks}", "--microbatches=4", "-o", plan)
+        cls.plans["replicas"] = pathlib.Path(cls.folder.name, "replicas.plan")
+        run(BIN / "pipec", model, "--stages=1", "--replicas=2", "--microbatches=2", "-o", cls.plans["replicas"])
 
     def piperun(self, ranks, *flags, code=0):
         return run(BIN / "emulated" / "piperun", self.plans[ranks], "--data=synthetic", "--steps=3", *flags, code=code)
@@ -40,6 +42,11 @@ class Piperun(unittest.TestCase):
 
     def test_nccl_connects_gpus(self):
         self.assertIn("--transport=nccl connects GPUs: it needs --device=cuda, not cpu", self.piperun(2, "--transport=nccl", code=1).stderr)
+
+    def test_replicas_have_gpus_of_their_own_or_share_one(self):
+        self.assertIn("2 ranks share 1 GPU", self.piperun("replicas", "--device=cuda").stderr)
+        self.assertIn("the plan has 2 ranks, this host 1 GPU",
+                      self.piperun("replicas", "--device=cuda", "--transport=nccl", code=1).stderr)
 
     def test_ranks_share_a_gpu(self):
         self.assertIn("2 ranks share 1 GPU", self.piperun(2, "--device=cuda").stderr)

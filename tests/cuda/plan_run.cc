@@ -98,7 +98,10 @@ Trained CudaPlans::Train(const std::string& plan, const DevicesOf& devices, cons
   Trained trained;
   const absl::StatusOr<Manifest> manifest = LoadManifest(plan);
   if (!manifest.ok()) return {manifest.status()};
-  LocalHub hub(manifest->ranks, {.rendezvous = train.rendezvous, .rendezvous_limit = train.timeout});
+  const int ranks = manifest->ranks * manifest->replicas;
+  LocalHub hub(
+      ranks,
+      {.replicas = manifest->replicas, .rendezvous = train.rendezvous, .rendezvous_limit = train.timeout});
   RunOptions options;
   options.data = train.data;
   options.steps = train.steps;
@@ -116,8 +119,8 @@ Trained CudaPlans::Train(const std::string& plan, const DevicesOf& devices, cons
   fs::remove_all(result);
   Figures figures(trained);
   const MakeTransport local = [&](int rank, Device& device) { return hub.Connect(rank, device); };
-  trained.status = RunPlan(plan, options, devices(manifest->ranks),
-                           train.meeting ? train.meeting(manifest->ranks) : local, figures)
+  trained.status = RunPlan(plan, options, devices(ranks),
+                           train.meeting ? train.meeting(ranks, manifest->replicas) : local, figures)
                        .status();
   if (trained.status.ok())
     trained.status =

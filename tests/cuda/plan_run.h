@@ -35,7 +35,7 @@ struct Trained {
 };
 
 // How the ranks of a run are connected, and what must live as long as they are.
-using MeetingOf = std::function<MakeTransport(int ranks)>;
+using MeetingOf = std::function<MakeTransport(int ranks, int replicas)>;  // ranks of all replicas
 
 struct TrainOptions {
   int64_t steps = 6;

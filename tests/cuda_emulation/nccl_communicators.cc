@@ -61,6 +61,7 @@ void NcclState::ForgetLaunches() {
       route.sends.clear();
       route.receives.clear();
     }
+    comm->clique->sums.clear();
   }
 }
 
@@ -110,6 +111,10 @@ void NcclState::Progress(Machine& machine, ncclComm& comm) {
     return;
   }
   for (const NcclMessage& message : comm.waiting->messages) {
+    if (message.sums()) {
+      if (!comm.clique->sums_connected()) return;
+      continue;
+    }
     const std::pair<int, int> route =
         message.sends ? std::pair(comm.rank, message.peer) : std::pair(message.peer, comm.rank);
     if (!comm.clique->routes[route].connected()) return;

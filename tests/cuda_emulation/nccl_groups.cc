@@ -1,5 +1,5 @@
-// Doubles of NCCL's calls that send and receive, alone or in a group (NCCL user guide, "Group Calls", "Point-to-point
-// communication").
+// Doubles of NCCL's calls that send, receive and add up, alone or in a group (NCCL user guide, "Group Calls",
+// "Point-to-point communication", "Collective Operations").
 #include <algorithm>
 #include <string>
 
@@ -31,9 +31,12 @@ ncclResult_t Give(Machine& machine, std::unique_lock<std::mutex>& lock) {
   std::vector<ncclComm*> comms;
   for (const Asked& each : asked) {
     ncclComm& comm = *each.comm;
-    NcclRoute& route = comm.clique->routes[each.message.sends ? std::pair(comm.rank, each.message.peer)
-                                                              : std::pair(each.message.peer, comm.rank)];
-    if (each.stream->capture && !route.connected()) {
+    const bool sums = each.message.sums();
+    NcclRoute* const route =
+        sums ? nullptr
+             : &comm.clique->routes[each.message.sends ? std::pair(comm.rank, each.message.peer)
+                                                       : std::pair(each.message.peer, comm.rank)];
+    if (each.stream->capture && !(sums ? comm.clique->sums_connected() : route->connected())) {
       each.stream->capture->valid = false;
       return state.Refuse(
           machine, ncclInvalidUsage,
@@ -48,7 +51,11 @@ ncclResult_t Give(Machine& machine, std::unique_lock<std::mutex>& lock) {
       comms.push_back(&comm);
     }
     comm.waiting->messages.push_back(each.message);
-    (each.message.sends ? route.sender_connects : route.receiver_connects) = true;
+    if (sums) {
+      comm.clique->sum_connects.insert(comm.rank);
+    } else {
+      (each.message.sends ? route->sender_connects : route->receiver_connects) = true;
+    }
   }
   machine.enqueued.notify_all();
   ncclResult_t result = ncclSuccess;
@@ -70,10 +77,17 @@ ncclResult_t Ask(const char* name, ncclComm_t comm, cudaStream_t stream, const N
       if (const ncclResult_t result = state.Check(machine, comm, name, true); result != ncclSuccess)
         return result;
       if (comm->error != ncclSuccess) return comm->error;
-      if (message.peer < 0 || message.peer >= comm->clique->ranks || message.peer == comm->rank) {
+      const bool peer_exists =
+          message.peer >= 0 && message.peer < comm->clique->ranks && message.peer != comm->rank;
+      if (!message.sums() && !peer_exists) {
         return state.Refuse(machine, ncclInvalidArgument,
                             what + ": peer " + std::to_string(message.peer) + " of rank " +
                                 std::to_string(comm->rank) + " of " + std::to_string(comm->clique->ranks));
+      }
+      if (message.sums() && ((message.type != ncclFloat32 && message.type != ncclFloat64) ||
+                             (message.result == nullptr && message.count > 0))) {
+        return state.Refuse(machine, ncclInvalidArgument,
+                            what + " of no memory, or of a type or an operation that this double has not");
       }
       if (message.type < 0 || message.type >= ncclNumTypes || (message.data == nullptr && message.count > 0))
         return state.Refuse(machine, ncclInvalidArgument, what + " of no memory or an unknown type");
@@ -126,6 +140,12 @@ extern "C" ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t 
 extern "C" ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                                  cudaStream_t stream) {
   return Ask("ncclRecv", comm, stream, {false, peer, data, count, type});
+}
+
+extern "C" ncclResult_t ncclAllReduce(const void* data, void* result, size_t count, ncclDataType_t type,
+                                      ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  const ncclDataType_t summed = op == ncclSum ? type : ncclNumTypes;
+  return Ask("ncclAllReduce", comm, stream, {true, NcclMessage::kAll, data, count, summed, result});
 }
 
 }  // namespace cuda_emulation

@@ -58,6 +58,63 @@ void Transfer(Machine& machine, const NcclEnd& from, const NcclEnd& to) {
   --to.launch->left;
 }
 
+// All ranks have begun: adds in an order that nobody may rely on, the same for all, and gives everybody the result.
+template <typename T>
+void AddUp(Machine& machine, const std::vector<NcclEnd>& ends, size_t count) {
+  std::vector<T> sum(count, 0);
+  const size_t first = machine.random.Below(ends.size());
+  for (size_t k = 0; k < ends.size(); ++k) {
+    const NcclEnd& end = ends[(first + k) % ends.size()];
+    const T* const own = static_cast<const T*>(end.launch->messages[end.message].data);
+    for (size_t i = 0; i < count; ++i) sum[i] = k == 0 ? own[i] : sum[i] + own[i];
+  }
+  for (const NcclEnd& end : ends) {
+    void* const result = end.launch->messages[end.message].result;
+    if (count > 0) std::memcpy(result, sum.data(), count * sizeof(T));
+  }
+}
+
+void AllReduce(Machine& machine, const std::vector<NcclEnd>& ends) {
+  const NcclMessage& first = ends[0].launch->messages[ends[0].message];
+  const size_t bytes = first.count * SizeOf(first.type);
+  bool sound = true;
+  for (const NcclEnd& end : ends) {
+    const NcclMessage& own = end.launch->messages[end.message];
+    const Operation& operation = *end.launch->running;
+    if (own.count != first.count || own.type != first.type) {
+      const Failure failure{cudaErrorLaunchFailure, "sums that do not match: " + std::to_string(own.count) +
+                                                        " elements on rank " +
+                                                        std::to_string(end.launch->comm->rank) + ", " +
+                                                        std::to_string(first.count) + " on another"};
+      for (const NcclEnd& each : ends) machine.Break(each.launch->comm->device, failure);
+      return;
+    }
+    for (const auto& [data, access] :
+         {std::pair(own.data, Access::kRead), std::pair<const void*, Access>(own.result, Access::kWrite)}) {
+      if (const auto failure = CheckRange(operation, data, bytes, access)) {
+        machine.Break(end.launch->comm->device, {failure->error, operation.name + ": " + failure->report});
+        sound = false;
+      }
+    }
+  }
+  if (sound)
+    first.type == ncclFloat32 ? AddUp<float>(machine, ends, first.count)
+                              : AddUp<double>(machine, ends, first.count);
+  for (const NcclEnd& end : ends) --end.launch->left;
+}
+
+// An end of a sum has begun; when all have, it is made.
+void BeginSum(Machine& machine, NcclClique& clique, const NcclEnd& own) {
+  clique.sums[own.launch->comm->rank].push_back(own);
+  std::vector<NcclEnd> ends;
+  for (auto& [rank, begun] : clique.sums) {
+    if (!begun.empty()) ends.push_back(begun.front());
+  }
+  if (static_cast<int>(ends.size()) < clique.ranks) return;
+  for (auto& [rank, begun] : clique.sums) begun.pop_front();
+  AllReduce(machine, ends);
+}
+
 std::optional<Failure> Begin(const std::shared_ptr<NcclLaunch>& launch, const Operation& operation) {
   ncclComm& comm = *launch->comm;
   if (comm.life == ncclComm::Life::kDestroyed)
@@ -74,6 +131,10 @@ std::optional<Failure> Begin(const std::shared_ptr<NcclLaunch>& launch, const Op
   if (comm.broken || launch->left == 0) return std::nullopt;
   for (size_t m = 0; m < launch->messages.size(); ++m) {
     const NcclMessage& message = launch->messages[m];
+    if (message.sums()) {
+      BeginSum(Machine::Get(), *comm.clique, {launch, m});
+      continue;
+    }
     NcclRoute& route =
         comm.clique
             ->routes[message.sends ? std::pair(comm.rank, message.peer) : std::pair(message.peer, comm.rank)];
@@ -118,6 +179,7 @@ void EndLaunches(ncclComm& comm) {
       std::erase_if(*ends, [&comm](const NcclEnd& end) { return end.launch->comm == &comm; });
     }
   }
+  comm.clique->sums[comm.rank].clear();
   if (comm.running) comm.running->left = 0;
   comm.waiting = nullptr;
 }

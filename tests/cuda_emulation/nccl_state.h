@@ -22,10 +22,14 @@ namespace cuda_emulation {
 
 struct NcclMessage {
   bool sends;
-  int peer;
+  int peer;          // kAll: an all-reduce, a sum
   const void* data;  // written by a receive
   size_t count;
   ncclDataType_t type;
+  void* result = nullptr;  // of an all-reduce
+
+  static constexpr int kAll = -1;
+  bool sums() const { return peer == kAll; }
 };
 
 // The messages of one group on one communicator: NCCL runs them as one kernel, which begins, and ends when all are
@@ -55,6 +59,9 @@ struct NcclClique {
   int ranks = 0;
   std::vector<ncclComm*> members;  // null: has not come yet
   std::map<std::pair<int, int>, NcclRoute> routes;
+  std::map<int, std::deque<NcclEnd>> sums;  // all-reduces that have begun, by rank
+  std::set<int> sum_connects;               // ranks
+  bool sums_connected() const { return static_cast<int>(sum_connects.size()) == ranks; }
   struct Split {
     std::map<int, std::pair<int, int>> color_and_key;  // by rank
     std::map<int, ncclComm*> made;                     // by rank; null: no color

@@ -144,6 +144,67 @@ TEST_F(Nccl, AGraphHasMessagesOfRanksThatAreConnected) {
   }
 }
 
+// Each element on each rank, in a group with another, alone, in place and beside; begun in any order.
+TEST_F(Nccl, AllReduceGivesEveryRankTheSum) {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    Begin(seed);
+    std::vector<std::unique_ptr<DeviceArray<float>>> data, results;
+    std::vector<std::unique_ptr<DeviceArray<double>>> wide;
+    for (int r = 0; r < kRanks; ++r) {
+      cudaSetDevice(r);
+      data.push_back(std::make_unique<DeviceArray<float>>(std::vector<float>{1.0f + r, 10.0f * r}));
+      results.push_back(std::make_unique<DeviceArray<float>>(std::vector<float>{0, 0}));
+      wide.push_back(std::make_unique<DeviceArray<double>>(std::vector<double>{0.5 * r}));
+    }
+    for (int r = 0; r < kRanks; ++r) {
+      cudaSetDevice(r);
+      EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+      EXPECT_EQ(
+          ncclAllReduce(data[r]->data(), results[r]->data(), 2, ncclFloat32, ncclSum, comm_[r], stream_[r]),
+          ncclSuccess);
+      EXPECT_EQ(
+          ncclAllReduce(wide[r]->data(), wide[r]->data(), 1, ncclFloat64, ncclSum, comm_[r], stream_[r]),
+          ncclSuccess);
+      EXPECT_EQ(ncclGroupEnd(), ncclInProgress);
+    }
+    for (int r = 0; r < kRanks; ++r) EXPECT_EQ(Poll(comm_[r]), ncclSuccess);
+    for (int r = 0; r < kRanks; ++r) {
+      cudaSetDevice(r);
+      EXPECT_EQ(results[r]->Read(), (std::vector<float>{6, 30}));
+      EXPECT_EQ(wide[r]->Read(), (std::vector<double>{1.5}));
+    }
+    EXPECT_THAT(TakeReports(), IsEmpty());
+  }
+}
+
+TEST_F(Nccl, ASumIsCapturedOnlyAfterAFirst) {
+  auto a = On(0, {1});
+  cudaSetDevice(0);
+  ASSERT_EQ(cudaStreamBeginCapture(stream_[0], cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  EXPECT_EQ(ncclAllReduce(a->data(), a->data(), 1, ncclFloat32, ncclSum, comm_[0], stream_[0]),
+            ncclInvalidUsage);
+  cudaGraph_t graph;
+  EXPECT_EQ(cudaStreamEndCapture(stream_[0], &graph), cudaErrorStreamCaptureInvalidated);
+  EXPECT_THAT(TakeReports(), testing::Contains(HasSubstr("is captured")));
+}
+
+TEST_F(Nccl, SumsThatDoNotMatchBreakTheirGpus) {
+  auto one = On(0, {1});
+  EXPECT_EQ(ncclAllReduce(one->data(), one->data(), 1, ncclFloat32, ncclMax, comm_[0], stream_[0]),
+            ncclInvalidArgument);
+  EXPECT_THAT(TakeReports(), testing::Contains(HasSubstr("this double has not")));
+  for (int r = 0; r < kRanks; ++r) {
+    auto a = On(r, {1, 2});
+    EXPECT_EQ(ncclAllReduce(a->data(), a->data(), r == 1 ? 1 : 2, ncclFloat32, ncclSum, comm_[r], stream_[r]),
+              ncclInProgress);
+    (void)a.release();  // read until the sum fails
+  }
+  for (int r = 0; r < kRanks; ++r) Poll(comm_[r]);
+  cudaSetDevice(0);
+  EXPECT_EQ(cudaStreamSynchronize(stream_[0]), cudaErrorLaunchFailure);
+  EXPECT_THAT(TakeReports(), testing::Contains(HasSubstr("sums that do not match")));
+}
+
 TEST_F(Nccl, FinalizeEndsWhenAllRanksAreThrough) {
   const size_t before = LiveCommunicators();
   auto a = On(0, {1}), b = On(1, {0});

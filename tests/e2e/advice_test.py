@@ -78,6 +78,9 @@ class Advice(Case):
         match, report = self.advice(model, r"the model fits one device \((\S+ \S+) of 141 GB\): a pipeline gains only bubbles, data parallel over "
                                     r"the same devices would take (\S+) ms a step instead of (\S+) ms", "--stages=2", "--microbatches=2")
         self.assertLess(float(match[2]), float(match[3]))
+        advised = re.search(r"\((--stages=1 --replicas=2 --microbatches=1 --batch=2)\)", " ".join(report["advice"]))
+        self.assertLess(json.loads(self.run_tool("pipec", model, "--dry-run", "--json", "--device=h200", *advised[1].split()).stdout)
+                        ["step_time_s"], report["step_time_s"])
         self.assertAlmostEqual(float(match[3]) / (report["step_time_s"] * 1e3), 1, delta=5e-3)
 
 

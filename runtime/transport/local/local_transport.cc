@@ -13,6 +13,7 @@
 #include "runtime/device/host_device.h"
 #include "runtime/device/host_event.h"
 #include "runtime/transport/local/channel.h"
+#include "runtime/transport/local/device_adder.h"
 #include "runtime/transport/local/sum.h"
 
 namespace pipec {
@@ -74,13 +75,14 @@ class LocalTransport : public Transport {
     return Post(stream, {from_rank, rank_, tag}, &Channel::receive, &Channel::send, pieces, done);
   }
 
-  absl::Status AddUp(Stream&, int stage, absl::Span<const Summand> summands, Event& done) override {
+  absl::Status AddUp(Stream& stream, int stage, absl::Span<const Summand> summands, Event& done) override {
     done.Expect();
     if (!host_copies_) {
-      return absl::UnimplementedError(absl::StrCat(
-          "transport local adds up over replicas on the host alone, not on device ", device_.name()));
+      if (adder_ == nullptr) RETURN_IF_ERROR(EquipSums());
+      RETURN_IF_ERROR(adder_->Prepare(summands));
     }
     Sum* sum;
+    SumEnd* own;
     {
       std::unique_lock<std::mutex> lock(state_.mutex);
       if (!state_.aborted.ok()) return state_.aborted;
@@ -88,17 +90,26 @@ class LocalTransport : public Transport {
       std::unique_ptr<Sum>& entry = state_.sums[{rank_ % ranks, stage}];
       if (entry == nullptr) entry = std::make_unique<Sum>(Sum{std::vector<SumEnd>(state_.options.replicas)});
       sum = entry.get();
-      SumEnd& end = sum->ends[rank_ / ranks];
-      if (end.done != nullptr)
+      own = &sum->ends[rank_ / ranks];
+      if (own->done != nullptr)
         return absl::FailedPreconditionError(absl::StrCat("a sum of stage ", stage, " is still under way"));
-      end.summands.assign(summands.begin(), summands.end());
-      end.done = &done;
-      if (++sum->posted < state_.options.replicas) return WaitForAll(sum, end, lock);
+      if (!host_copies_) {
+        if (own->ready == nullptr) {
+          ASSIGN_OR_RETURN(own->ready, KeepEvent());
+        }
+        own->stream = sums_.get();
+        RETURN_IF_ERROR(stream.Record(*own->ready));
+      }
+      own->summands.assign(summands.begin(), summands.end());
+      own->done = &done;
+      if (++sum->posted < state_.options.replicas) return WaitForAll(stream, sum, *own, lock);
       sum->moving = true;
       state_.changed.notify_all();
     }
-    const absl::Status status = CheckTypes(*sum, stage);
-    if (status.ok()) AddUpByHost(*sum);
+    absl::Status status = CheckTypes(*sum, stage), failure;
+    if (status.ok() && host_copies_) AddUpByHost(*sum);
+    // Nothing is waited for: all ends are marked.
+    if (status.ok() && !host_copies_) status = failure = adder_->Enqueue(*sum, *own, absl::InfinitePast());
     {
       // Free for the next sum before anybody can learn that this one is done.
       std::unique_lock<std::mutex> lock(state_.mutex);
@@ -107,8 +118,16 @@ class LocalTransport : public Transport {
       sum->posted = 0;
       sum->moving = false;
     }
-    for (Event* event : sum->told) static_cast<HostEvent*>(event)->Complete(status);
-    return absl::OkStatus();
+    for (size_t replica = 0; replica < sum->told.size(); ++replica) {
+      Event* const event = sum->told[replica];
+      if (host_copies_) {
+        static_cast<HostEvent*>(event)->Complete(status);
+        continue;
+      }
+      if (status.ok()) status = failure = sum->ends[replica].stream->Record(*event);
+      if (!status.ok()) event->Fail(status);
+    }
+    return failure;
   }
 
   void Abort(const absl::Status& status) override {
@@ -234,15 +253,30 @@ class LocalTransport : public Transport {
     return absl::DeadlineExceededError("no receive was posted for a blocking send");
   }
 
+  // What this rank needs for sums by streams.
+  absl::Status EquipSums() {
+    ASSIGN_OR_RETURN(sums_, device_.NewStream());
+    ASSIGN_OR_RETURN(adder_, DeviceAdder::Create(device_));
+    return absl::OkStatus();
+  }
+
   // In rendezvous mode a summand stays here until those of all replicas came.
-  absl::Status WaitForAll(Sum* sum, SumEnd& end, std::unique_lock<std::mutex>& lock) {
+  absl::Status WaitForAll(Stream& stream, Sum* sum, SumEnd& end, std::unique_lock<std::mutex>& lock) {
     if (!state_.options.rendezvous) return absl::OkStatus();
     const absl::Time limit = absl::Now() + state_.options.rendezvous_limit;
-    const Event* const done = end.done;
-    const bool came = state_.changed.wait_until(lock, absl::ToChronoTime(limit), [&] {
-      return sum->moving || end.done != done || !state_.aborted.ok();
-    });
-    if (came) return state_.aborted;
+    Event& done = *end.done;
+    if (host_copies_) {
+      const bool came = state_.changed.wait_until(lock, absl::ToChronoTime(limit), [&] {
+        return sum->moving || end.done != &done || !state_.aborted.ok();
+      });
+      if (came) return state_.aborted;
+    } else {
+      lock.unlock();
+      const absl::Status status = stream.Wait(done, limit);
+      if (!absl::IsDeadlineExceeded(status)) return status;
+      lock.lock();
+    }
+    if (end.done != &done || sum->moving) return absl::OkStatus();
     end.done = nullptr;
     --sum->posted;
     return absl::DeadlineExceededError("not all replicas came to a sum that blocks");
@@ -255,6 +289,8 @@ class LocalTransport : public Transport {
   absl::flat_hash_map<std::pair<int, bool>, std::unique_ptr<Stream>>
       streams_;  // by peer and whether it receives
   std::vector<std::unique_ptr<Event>> events_;
+  std::unique_ptr<Stream> sums_;
+  std::unique_ptr<DeviceAdder> adder_;
 };
 
 LocalHub::LocalHub(int ranks, LocalOptions options) : state_(std::make_unique<State>()) {

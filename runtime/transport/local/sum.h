@@ -11,6 +11,10 @@ namespace pipec {
 struct SumEnd {
   std::vector<Summand> summands;  // keeps its capacity from sum to sum
   Event* done = nullptr;          // null: not posted
+  // Where the host cannot add: the end's stream for sums, and the point of the rank's own work from which on the
+  // summands are there.
+  Stream* stream = nullptr;
+  Event* ready = nullptr;
 };
 
 struct Sum {

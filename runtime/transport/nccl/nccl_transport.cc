@@ -91,9 +91,10 @@ class NcclTransport : public Transport {
       return absl::InvalidArgumentError(
           absl::StrCat("transport nccl needs device cuda, not ", device_.name()));
     WatchCudaDevice(device_, [this] { return Watch(); });
-    ASSIGN_OR_RETURN(std::unique_ptr<RankCommunicators> started,
-                     RankCommunicators::Start(state_.identifier, ranks, rank_, device_, routes, state_.stop,
-                                              absl::Now() + state_.options.timeout));
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<RankCommunicators> started,
+        RankCommunicators::Start(state_.identifier, ranks, state_.options.replicas, rank_, device_, routes,
+                                 state_.stop, absl::Now() + state_.options.timeout));
     std::lock_guard<std::mutex> lock(state_.mutex);
     state_.communicators[rank_] = std::move(started);
     if (state_.options.one_stream) stream_ = std::move(stream);
@@ -111,9 +112,24 @@ class NcclTransport : public Transport {
     return Issue(stream, {from_rank, false}, pieces, done);
   }
 
-  absl::Status AddUp(Stream&, int, absl::Span<const Summand>, Event& done) override {
-    done.Expect();
-    return absl::UnimplementedError("transport nccl does not add up over replicas");
+  // Every replica issues when it is called: the plan has the sums of a rank in one order on all. Nobody else uses
+  // their communicator, so nothing need be locked, and a replica that has to wait for the others keeps nobody up.
+  absl::Status AddUp(Stream& stream, int, absl::Span<const Summand> summands, Event& done) override {
+    RETURN_IF_ERROR(state_.Aborted());
+    const RankCommunicators* own;
+    {
+      std::lock_guard<std::mutex> lock(state_.mutex);
+      own = state_.communicators[rank_].get();
+    }
+    if (own == nullptr || own->sums().comm == nullptr)
+      return absl::FailedPreconditionError("a sum of a rank that has not started, or has no replicas");
+    const absl::Time deadline = absl::Now() + state_.options.timeout;
+    const NcclSums& sums = own->sums();
+    RETURN_IF_ERROR(stream.Record(*sums.ready));
+    Stream& own_stream = stream_ != nullptr ? *stream_ : *sums.stream;
+    RETURN_IF_ERROR(own_stream.Wait(*sums.ready, deadline));
+    RETURN_IF_ERROR(IssueSum(sums, own_stream, summands, state_.stop, deadline));
+    return own_stream.Record(done);
   }
 
   void Abort(const absl::Status& status) override {

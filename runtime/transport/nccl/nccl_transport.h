@@ -5,7 +5,8 @@
 // communicator and a stream of its own (rank_communicators.h). Two ranks of one process meet on the host, by tag
 // (LocalHub); whoever comes second issues both ends as one group. A rank of another process cannot be met: there
 // each end issues when it is called, and the plan has the messages of a direction in one order at both ends
-// (VerifyPlan).
+// (VerifyPlan). A sum over replicas is NCCL's all-reduce, of the same bytes on every replica; of more than two the
+// order of the additions is NCCL's own.
 #pragma once
 
 #include <memory>
@@ -21,8 +22,10 @@ namespace pipec {
 absl::StatusOr<std::string> NewNcclIdentifier();
 
 struct NcclOptions {
+  int replicas = 1;  // into which the ranks are divided, in equal parts one after the other
   absl::Duration timeout = absl::Seconds(300);  // how long a call of NCCL may take
-  // All messages to and from other processes wait for each other: the strictest order a plan must survive. For tests.
+  // All messages to and from other processes, and all sums, wait for each other: the strictest order a plan must
+  // survive. For tests.
   bool one_stream = false;
 };
 

@@ -41,11 +41,12 @@ int Partner(int rank, int ranks, int round) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RankCommunicators>> RankCommunicators::Start(
-    const ncclUniqueId& identifier, int ranks, int rank, Device& device, absl::Span<const Route> routes,
-    const Stop& stop, absl::Time deadline) {
+    const ncclUniqueId& identifier, int ranks, int replicas, int rank, Device& device,
+    absl::Span<const Route> routes, const Stop& stop, absl::Time deadline) {
   std::unique_ptr<RankCommunicators> made(new RankCommunicators);
   RETURN_IF_ERROR(made->Join(identifier, ranks, rank, stop, deadline));
   RETURN_IF_ERROR(made->Split(ranks, rank, device, routes, stop, deadline));
+  if (replicas > 1) RETURN_IF_ERROR(made->JoinReplicas(ranks / replicas, rank, device, stop, deadline));
   RETURN_IF_ERROR(made->WarmUp(device, stop, deadline));
   return made;
 }
@@ -54,6 +55,7 @@ RankCommunicators::~RankCommunicators() {
   for (auto& [route, end] : ends_) {
     if (end.comm != nullptr) ncclCommAbort(end.comm);
   }
+  if (sums_.comm != nullptr) ncclCommAbort(sums_.comm);
   if (all_ != nullptr) ncclCommAbort(all_);
 }
 
@@ -99,6 +101,18 @@ absl::Status RankCommunicators::Split(int ranks, int rank, Device& device, absl:
   return absl::OkStatus();
 }
 
+// `ranks`: of one replica.
+absl::Status RankCommunicators::JoinReplicas(int ranks, int rank, Device& device, const Stop& stop,
+                                             absl::Time deadline) {
+  RETURN_IF_ERROR(
+      NcclStatus(ncclCommSplit(all_, rank % ranks, rank, &sums_.comm, nullptr), "ncclCommSplit", all_));
+  RETURN_IF_ERROR(Await(all_, "ncclCommSplit", stop, deadline));
+  RETURN_IF_ERROR(Await(sums_.comm, "ncclCommSplit", stop, deadline));
+  ASSIGN_OR_RETURN(sums_.stream, device.NewStream());
+  ASSIGN_OR_RETURN(sums_.ready, device.NewEvent());
+  return absl::OkStatus();
+}
+
 // Two ranks connect when the first message goes between them, which a graph cannot capture.
 absl::Status RankCommunicators::WarmUp(Device& device, const Stop& stop, absl::Time deadline) {
   std::vector<Piece> bytes;
@@ -110,7 +124,11 @@ absl::Status RankCommunicators::WarmUp(Device& device, const Stop& stop, absl::T
   for (auto& [route, end] : ends_) parts.push_back({&end, end.stream.get(), {&bytes[parts.size()], 1}});
   RETURN_IF_ERROR(IssueGroup(parts, stop, deadline));
   for (auto& [route, end] : ends_) RETURN_IF_ERROR(end.stream->Synchronize(deadline));
-  return absl::OkStatus();
+  if (sums_.comm == nullptr) return absl::OkStatus();
+  ASSIGN_OR_RETURN(std::byte* const memory, device.Allocate(sizeof(float)));
+  const Summand zero{memory, 1, DType::kFloat32};
+  RETURN_IF_ERROR(IssueSum(sums_, *sums_.stream, {&zero, 1}, stop, deadline));
+  return sums_.stream->Synchronize(deadline);
 }
 
 absl::StatusOr<NcclEnd*> RankCommunicators::Find(const Route& route) {
@@ -127,7 +145,10 @@ absl::Status RankCommunicators::CheckAsync() const {
     RETURN_IF_ERROR(NcclStatus(
         state, absl::StrCat("messages ", route.second ? "to" : "from", " rank ", route.first), end.comm));
   }
-  return absl::OkStatus();
+  if (sums_.comm == nullptr) return absl::OkStatus();
+  ncclResult_t state = ncclSuccess;
+  RETURN_IF_ERROR(NcclStatus(ncclCommGetAsyncError(sums_.comm, &state), "ncclCommGetAsyncError", sums_.comm));
+  return NcclStatus(state, "sums over the replicas", sums_.comm);
 }
 
 absl::Status IssueGroup(absl::Span<const NcclPart> parts, const RankCommunicators::Stop& stop,
@@ -150,6 +171,29 @@ absl::Status IssueGroup(absl::Span<const NcclPart> parts, const RankCommunicator
   // Until then nothing need be on the streams.
   for (const NcclPart& part : parts) RETURN_IF_ERROR(Await(part.end->comm, "ncclGroupEnd", stop, deadline));
   return absl::OkStatus();
+}
+
+absl::Status IssueSum(const NcclSums& sums, Stream& on, absl::Span<const Summand> summands,
+                      const RankCommunicators::Stop& stop, absl::Time deadline) {
+  for (const Summand& summand : summands) {
+    if (summand.dtype != DType::kFloat32 && summand.dtype != DType::kFloat64) {
+      return absl::FailedPreconditionError(absl::StrCat("a sum over the replicas of ", Name(summand.dtype),
+                                                        "; float32 and float64 are added up"));
+    }
+  }
+  RETURN_IF_ERROR(NcclStatus(ncclGroupStart(), "ncclGroupStart", nullptr));
+  const cudaStream_t stream = static_cast<CudaStream&>(on).get();
+  absl::Status status;
+  for (const Summand& summand : summands) {
+    if (summand.elements == 0) continue;
+    const ncclDataType_t type = summand.dtype == DType::kFloat32 ? ncclFloat32 : ncclFloat64;
+    status.Update(NcclStatus(
+        ncclAllReduce(summand.data, summand.data, summand.elements, type, ncclSum, sums.comm, stream),
+        "ncclAllReduce", sums.comm));
+  }
+  status.Update(NcclStatus(ncclGroupEnd(), "ncclGroupEnd", nullptr));
+  RETURN_IF_ERROR(status);
+  return Await(sums.comm, "ncclGroupEnd", stop, deadline);
 }
 
 }  // namespace pipec

@@ -118,6 +118,30 @@ TEST(Advice, MoreMicrobatches) {
               Not(Contains(HasSubstr("--microbatches"))));
 }
 
+// A sum that is over before the last gradient of the other rank costs nothing.
+TEST_F(TwoProducts, ALongSumOverReplicas) {
+  const Cluster cluster = EqualDevices(OneFlopASecond(), 2);
+  module_.replicas = 2;
+  double computed = 0;
+  for (const SimulatedAction& slice : module_.simulation.ranks[0]) {
+    if (IsCompute(slice.action.kind)) computed = std::max(computed, slice.end);
+  }
+  const auto advice = [&](double end) {
+    auto& slices = module_.simulation.ranks[1];
+    std::erase_if(slices, [](const SimulatedAction& s) { return s.action.kind == ActionKind::kReduceGrad; });
+    slices.push_back({{ActionKind::kReduceGrad, 1}, computed - 1, end});
+    module_.simulation.step_seconds = 10;
+    const Report report = MakeReport(module_, cluster);
+    EXPECT_EQ(report.replicas, 2);
+    EXPECT_TRUE(report.alternatives.empty());
+    EXPECT_THAT(ReportText(report), HasSubstr("a<b: 2 replicas of 2 ranks x 1 stage"));
+    return Advice(module_, cluster, report);
+  };
+  EXPECT_THAT(advice(computed + 2),
+              Contains(HasSubstr("added up 2 s after the last of them is there, 20 % of the step")));
+  EXPECT_THAT(advice(computed), Not(Contains(HasSubstr("added up"))));
+}
+
 // All activations of a step at once: 32 times as many do not fit, twice as many do.
 TEST(Advice, MoreMicrobatchesWithinTheMemory) {
   Module module;
