@@ -312,8 +312,10 @@ absl::StatusOr<int64_t> CompileFlags::Resolve() {
   if (batch_ % parts != 0) {
     const int64_t below = batch_ / parts * parts;
     return absl::InvalidArgumentError(absl::StrCat(
-        "--batch=", batch_, " cannot be divided into ", parts,
-        " equal microbatches; --microbatches=", NearestDivisor(batch_, parts),
+        "--batch=", batch_, " cannot be divided into ", parts, " equal microbatches; ",
+        batch_ % options.replicas != 0 ? "--replicas=" : "--microbatches=",
+        batch_ % options.replicas != 0 ? NearestDivisor(batch_, options.replicas)
+                                       : NearestDivisor(batch_ / options.replicas, options.microbatches),
         " or --batch=", below > 0 && batch_ - below <= parts / 2 ? below : below + parts, " would do"));
   }
   return batch_ / parts;

@@ -61,6 +61,16 @@ class Replicas(Case):
                     plan = self.compile(model, *shape(ranks, 2, 4), f"--schedule={schedule}")
                     self.assert_same_run(self.train(plan, data, *FLAGS), reference, f"{schedule} P={ranks}")
 
+    # Where updates do not wait for the norms of other ranks, and are made again as these clip, all replicas do so.
+    def test_updates_that_are_made_again(self):
+        model, data = self.model(GPT), self.tokens()
+        clip = [*FLAGS, "--clip-norm=0.1"]
+        reference = self.train(self.compile(model, *shape(1, 2, 4)), data, *clip)
+        plan = self.compile(model, *shape(2, 2, 4), "--schedule=zb-h1")
+        self.assert_same_run(self.train(plan, data, *clip), reference, "zb-h1")
+        result = json.loads(self.run_tool("piperun", plan, f"--data={data}", "--json", *FLAGS).stdout)
+        self.assertGreater(result["updates_ahead"], 0)
+
     # The weights of the replicas are unequal: a mean of their means would be another number.
     def test_ignored_labels_weigh_nothing_on_any_replica(self):
         def ignore(x, labels):
@@ -148,7 +158,10 @@ class Replicas(Case):
         for flags, words in ((["--replicas=2", "--schedule=pipedream"], "--replicas=2: replicas add up their gradients"),
                              (["--replicas=2", "--schedule=pipedream-2bw"], "--schedule=1f1b"),
                              (["--replicas=2", "--mode=infer"], "--replicas belongs to --mode=train"),
-                             (["--replicas=3", "--microbatches=4", "--batch=16"], "--batch=16 cannot be divided into 12"),
+                             (["--replicas=3", "--microbatches=4", "--batch=16"],
+                              "--batch=16 cannot be divided into 12 equal microbatches; --replicas=4 or --batch=12 would do"),
+                             (["--replicas=4", "--microbatches=3", "--batch=16"],
+                              "--batch=16 cannot be divided into 12 equal microbatches; --microbatches=4 or --batch=12 would do"),
                              (["--replicas=4000", "--stages=100"], "at most 65536 ranks"),
                              (["--replicas=2", "--shard-optimizer"], "--shard-optimizer")):
             usage = 2 if "--shard-optimizer" in flags or "--replicas=4000" in flags else 1
