@@ -173,6 +173,27 @@ TEST(CudaAttention, OfRowsBehindTheLowestNumberIsTheCpus) {
   }
 }
 
+// Masks of exporters that hide nothing, whose contents are known at load: as if there were none.
+TEST(CudaAttention, OfAMaskThatHidesNothingIsThatOfNone) {
+  const auto without_mask = [](KernelCase c) {
+    c.spec.inputs.pop_back();
+    c.inputs.pop_back();
+    return c;
+  };
+  for (const bool bools : {false, true}) {
+    const Kind kind{"nothing", true, {2}, 9, 9, 8, 8, false, true, {2, 9, 9}, bools};
+    for (KernelCase c : {CaseOf(kind, DType::kBFloat16), GradientCaseOf(kind, DType::kBFloat16)}) {
+      std::fill(c.inputs.back().begin(), c.inputs.back().end(), bools ? 1 : 0);
+      const KernelCase same = without_mask(c);
+      c.constants = {static_cast<int>(c.inputs.size()) - 1};
+      EXPECT_TRUE(Computed(c) == Computed(same));
+      EXPECT_TRUE(*RunCase(*MakeCpuDevice(1), c) == *RunCase(*MakeCpuDevice(1), same));
+      c.inputs.back()[23] = bools ? 0 : 0x40;  // of one row: 2, as a float
+      EXPECT_TRUE(*RunCase(*MakeCpuDevice(1), c) != *RunCase(*MakeCpuDevice(1), same));
+    }
+  }
+}
+
 // dP of 4 heads is what fits.
 TEST(CudaAttention, OfMoreHeadsThanFitIsTheCpus) {
   const KernelCase c = GradientCaseOf({"heads", true, {2, 4}, 1, 65536, 8, 8, false, false, {2, 1, 1, 65536}},

@@ -1,5 +1,7 @@
 #include "runtime/device/operands/attention.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +11,16 @@
 
 namespace pipec {
 namespace {
+
+// Known contents that change no score: exporters write such masks where nothing is masked.
+bool HidesNothing(const KernelOperand& mask) {
+  if (mask.constant == nullptr) return false;
+  const int64_t bytes = mask.type.bytes();
+  const auto is = [&](std::byte wanted) {
+    return std::all_of(mask.constant, mask.constant + bytes, [&](std::byte each) { return each == wanted; });
+  };
+  return is(std::byte(mask.type.dtype == DType::kBool ? 1 : 0));
+}
 
 absl::Status ReadMask(const KernelSpec& spec, int k, DType sums, Attention& a) {
   if (!Has(spec, k)) return absl::OkStatus();
@@ -20,6 +32,7 @@ absl::Status ReadMask(const KernelSpec& spec, int k, DType sums, Attention& a) {
                                       " that broadcasts to ", ToString(wanted)));
   };
   if (type.shape.size() > wanted.size() || (type.dtype != DType::kBool && type.dtype != sums)) return wrong();
+  if (HidesNothing(spec.inputs[k])) return absl::OkStatus();
   a.mask = type.dtype == DType::kBool ? Attention::Mask::kChosen : Attention::Mask::kAdded;
   Shape steps(wanted.size(), 0);
   int64_t step = 1;

@@ -11,7 +11,8 @@ namespace pipec {
 
 // A head: Q [rows, depth], K [columns, depth], V [columns, width] -> O [rows, width]. Heads lie one after the other.
 struct Attention {
-  enum class Mask { kNone, kAdded, kChosen };  // floats that are added; bools, false: `fill`
+  // Floats that are added; bools, false: `fill`. None, too, where it is known to change nothing.
+  enum class Mask { kNone, kAdded, kChosen };
 
   DType dtype = DType::kUndefined;  // of Q, K, V, O
   Shape heads;                      // the leading axes
