@@ -1,14 +1,15 @@
 #include "passes/auto_order.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <memory>
+#include <tuple>
+#include <utility>
 
 #include "compiler/schedule/search/bound.h"
 #include "compiler/schedule/search/search.h"
 #include "passes/chosen_schedule.h"
 #include "passes/schedule_problem.h"
+#include "runtime/base/status.h"
 
 namespace pipec {
 namespace {
@@ -31,58 +32,85 @@ Schedule OneAtATime(const ScheduleShape& shape, const std::vector<int>& rank_of_
   return schedule;
 }
 
-PlanCandidate Found(Schedule schedule) {
+// Of stages that are cut for `cut_for`; null: for one microbatch in flight.
+PlanCandidate Found(Schedule schedule, std::shared_ptr<const Schedule> cut_for) {
   const ScheduleShape shape = schedule.shape;
-  return {kAutoSchedule, shape, std::make_shared<const Schedule>(std::move(schedule))};
+  return {kAutoSchedule, shape, std::make_shared<const Schedule>(std::move(schedule)), std::move(cut_for)};
+}
+
+// Stages, cut and placed, whose best order is sought.
+struct Stages {
+  std::shared_ptr<const Schedule> cut_for;
+  ScheduleProblem problem;
+  double bound = 0;  // seconds of a step
+  double samples = 0;
+  const std::vector<Schedule>* named = nullptr;
+};
+
+absl::StatusOr<Stages> StagesOf(const std::vector<Schedule>& named, std::shared_ptr<const Schedule> cut_for,
+                                PlanMaker& maker) {
+  const ScheduleShape& shape = named[0].shape;
+  ASSIGN_OR_RETURN(const std::unique_ptr<Module> module,
+                   maker.Draft(Found(OneAtATime(shape, named[0].rank_of_stage), cut_for)));
+  ASSIGN_OR_RETURN(const Cluster cluster, maker.ClusterOf(shape.ranks));
+  Stages stages{std::move(cut_for), ScheduleProblemOf(*module, cluster)};
+  stages.bound = MakespanBound(stages.problem);
+  stages.samples = static_cast<double>(module->microbatch_size * shape.microbatches * module->replicas);
+  stages.named = &named;
+  return stages;
+}
+
+// As far as an order is concerned.
+bool AreSame(const ScheduleProblem& a, const ScheduleProblem& b) {
+  return a.rank_of_stage == b.rank_of_stage &&
+         std::equal(a.times.begin(), a.times.end(), b.times.begin(), b.times.end(),
+                    [](const StageTimes& x, const StageTimes& y) {
+                      return std::tuple(x.f, x.i, x.w) == std::tuple(y.f, y.i, y.w);
+                    });
 }
 
 // A search goes by what a microbatch keeps, the layout in memory may need a little more: then it searches with
 // less. Returns when the step's order ends now.
-double TryBest(ScheduleProblem problem, const std::vector<Schedule>& named, double best_seconds,
-               PlanTrials& trials) {
+double TryBest(Stages stages, double best_seconds, PlanTrials& trials) {
   for (int trial = 0; trial < kMemoryTrials; ++trial) {
-    absl::StatusOr<FoundSchedule> found = FindBestSchedule(problem, named);
+    absl::StatusOr<FoundSchedule> found = FindBestSchedule(stages.problem, *stages.named);
     if (!found.ok() || found->makespan >= best_seconds) break;
-    if (trials.Try(Found(std::move(found->schedule)))) return trials.candidates().back().order_seconds;
+    if (trials.Try(Found(std::move(found->schedule), stages.cut_for))) {
+      trials.BoundLast(stages.bound);
+      return trials.candidates().back().order_seconds;
+    }
     trials.ForgetLast();
-    for (int64_t& limit : problem.limit) limit -= limit / 16;
+    for (int64_t& limit : stages.problem.limit) limit -= limit / 16;
   }
   return best_seconds;
 }
 
 }  // namespace
 
-double TryFoundOrders(const Placements& placements, double best_seconds, PlanMaker& maker,
-                      PlanTrials& trials) {
-  struct Placed {
-    ScheduleProblem problem;
-    double bound;  // seconds of a step
-    double samples;
-    const std::vector<Schedule>* named;
-  };
-  std::vector<Placed> placed;
-  double bound = std::numeric_limits<double>::infinity();
+void TryFoundOrders(const Placements& placements, const BestNamed& best, double best_seconds, PlanMaker& maker,
+                    PlanTrials& trials) {
+  std::vector<Stages> ways;
   for (const auto& [placement, named] : placements) {
-    const absl::StatusOr<std::unique_ptr<Module>> module =
-        maker.Compile(Found(OneAtATime(named[0].shape, placement.second)), 0);
-    const absl::StatusOr<Cluster> cluster = maker.ClusterOf(named[0].shape.ranks);
-    if (!module.ok() || !cluster.ok()) {
-      bound = 0;
-      continue;
-    }
-    ScheduleProblem problem = ScheduleProblemOf(**module, *cluster);
-    const double bound_here = MakespanBound(problem);
-    bound = std::min(bound, bound_here);
-    const int64_t samples = (*module)->microbatch_size * named[0].shape.microbatches * (*module)->replicas;
-    placed.push_back({std::move(problem), bound_here, static_cast<double>(samples), &named});
+    absl::StatusOr<Stages> stages = StagesOf(named, nullptr, maker);
+    if (stages.ok()) ways.push_back(*std::move(stages));
   }
-  std::stable_sort(placed.begin(), placed.end(),
-                   [](const Placed& a, const Placed& b) { return a.bound < b.bound; });
-  for (Placed& way : placed) {
-    if (way.bound < best_seconds && trials.MayBeChosen(way.bound / way.samples))
-      best_seconds = TryBest(std::move(way.problem), *way.named, best_seconds, trials);
+  std::stable_sort(ways.begin(), ways.end(), [](const Stages& a, const Stages& b) { return a.bound < b.bound; });
+  const auto may_gain = [&](const Stages& way, double than) {
+    return way.bound < than && trials.MayBeChosen(way.bound / way.samples);
+  };
+  absl::StatusOr<Stages> of_best = absl::NotFoundError("no schedule with a name fits");
+  if (best.schedule) {
+    const std::vector<Schedule>& named =
+        placements.at({best.schedule->shape.virtual_stages, best.schedule->rank_of_stage});
+    of_best = StagesOf(named, best.schedule, maker);
   }
-  return std::isfinite(bound) ? bound : 0;
+  for (Stages& way : ways) {
+    if (of_best.ok() && AreSame(way.problem, of_best->problem)) of_best = absl::AlreadyExistsError("among the others");
+    if (may_gain(way, best_seconds)) best_seconds = TryBest(std::move(way), best_seconds, trials);
+  }
+  // The time of a step may be another's than that of its order: here it counts what the order gains for these stages.
+  if (of_best.ok() && may_gain(*of_best, best.order_seconds))
+    TryBest(*std::move(of_best), best.order_seconds, trials);
 }
 
 }  // namespace pipec

@@ -1,7 +1,9 @@
 // --schedule=auto, once the schedules with a name were tried: orders that a search finds (compiler/schedule/search).
 #pragma once
 
+#include <limits>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -14,10 +16,17 @@ namespace pipec {
 // Schedules of one number of ranks and microbatches, by stages a rank and rank of each stage.
 using Placements = std::map<std::pair<int, std::vector<int>>, std::vector<Schedule>>;
 
-// For every way to place the stages, the best order of F, I and W apart that fits the memory, where one is found
-// that ends before `best_seconds` and can be among the two best, is tried. Returns what no order of stages so cut
-// and placed can beat, in seconds; 0: not known.
-double TryFoundOrders(const Placements& placements, double best_seconds, PlanMaker& maker,
-                      PlanTrials& trials);
+// The schedule with a name whose step is fastest; null: none fits.
+struct BestNamed {
+  std::shared_ptr<const Schedule> schedule;
+  double step_seconds = std::numeric_limits<double>::infinity();
+  double order_seconds = std::numeric_limits<double>::infinity();
+};
+
+// For every way to place the stages, cut for no schedule in particular, the best order of F, I and W apart that fits
+// the memory, where one is found that ends before `best_seconds` and can be among the two best, is tried; and for
+// the stages of `best`, where they are others, one that ends before its own.
+void TryFoundOrders(const Placements& placements, const BestNamed& best, double best_seconds, PlanMaker& maker,
+                    PlanTrials& trials);
 
 }  // namespace pipec

@@ -9,11 +9,13 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/schedule/search/bound.h"
 #include "passes/auto_order.h"
 #include "passes/chosen_schedule.h"
 #include "passes/nothing_fits.h"
 #include "passes/plan_bounds.h"
 #include "passes/plan_trials.h"
+#include "passes/schedule_problem.h"
 #include "runtime/base/counted.h"
 #include "runtime/base/format_size.h"
 #include "runtime/base/least_memory.h"
@@ -32,8 +34,8 @@ constexpr int64_t kNoLimit = int64_t{1} << 60;
 struct Pair {
   int ranks = 1, microbatches = 1;
   Placements placements;
+  BestNamed best;
   double best_order = std::numeric_limits<double>::infinity();  // seconds, of the candidates' order_seconds
-  double bound_seconds = 0;                                     // AutoPlan's
 };
 
 class Finder {
@@ -46,15 +48,9 @@ class Finder {
     for (Pair& pair : pairs_) {
       if (Admit(pair)) TryNamed(pair);
     }
-    if (chooses_schedule() && options_.mode == Mode::kTrain) TryFound();
+    if (seeks_orders()) TryFound();
     result_.candidates = trials_.Sorted();
     if (result_.candidates.empty() || !result_.candidates[0].refusal.empty()) return Refusal();
-    const PlanCandidate& chosen = result_.candidates[0];
-    for (const Pair& pair : pairs_) {
-      if (pair.ranks != chosen.shape.ranks || pair.microbatches != chosen.shape.microbatches) continue;
-      // It is one of the stages that orders were sought for; a schedule with a name has its own.
-      if (chosen.order_seconds >= pair.bound_seconds * (1 - kRounding)) result_.bound_seconds = pair.bound_seconds;
-    }
     return std::move(result_);
   }
 
@@ -72,6 +68,7 @@ class Finder {
   };
 
   bool chooses_schedule() const { return options_.schedule == kAutoSchedule; }
+  bool seeks_orders() const { return chooses_schedule() && options_.mode == Mode::kTrain; }
   bool is_only_pair() const { return space_.ranks.size() * space_.microbatches.size() == 1; }
 
   // The sooner good plans are known, the fewer others have to be compiled: first those with much work at once and few
@@ -189,7 +186,22 @@ class Finder {
     return !trials_.MayBeChosen(more.sample_seconds);
   }
 
+  static std::string Described(const Pair& pair) {
+    return absl::StrCat(Counted(pair.ranks, "rank", "ranks"), ", ",
+                        Counted(pair.microbatches, "microbatch", "microbatches"));
+  }
+
+  // Of the candidate that was tried last.
+  void RememberBest(const Module& module, const Schedule& schedule, Pair& pair) {
+    const absl::StatusOr<Cluster> cluster = maker_.ClusterOf(pair.ranks);
+    if (cluster.ok()) trials_.BoundLast(MakespanBound(ScheduleProblemOf(module, *cluster)));
+    const PlanCandidate& candidate = trials_.candidates().back();
+    if (candidate.step_seconds >= pair.best.step_seconds) return;
+    pair.best = {std::make_shared<const Schedule>(schedule), candidate.step_seconds, candidate.order_seconds};
+  }
+
   void TryNamed(Pair& pair) {
+    maker_.OnPhase(absl::StrCat("schedules with a name, ", Described(pair)));
     bool tried = false, passed_over = false;
     for (const ScheduleInfo& info : AllSchedules()) {
       if (!IsOpen(info)) continue;
@@ -210,6 +222,7 @@ class Finder {
         if (const std::unique_ptr<Module> module = trials_.Try({std::string(info.name), shape})) {
           const PlanCandidate& candidate = trials_.candidates().back();
           pair.best_order = std::min(pair.best_order, candidate.order_seconds);
+          if (seeks_orders()) RememberBest(*module, *schedule, pair);
           if (space_.batch == 0) with_more_.try_emplace(plan, candidate, IsRoomy(*module, candidate));
         }
         pair.placements[{v, schedule->rank_of_stage}].push_back(*std::move(schedule));
@@ -224,7 +237,8 @@ class Finder {
       if (pair.placements.empty() || HasTooMuchWork(pair)) continue;
       // With fewer microbatches no order is faster a sample.
       if (space_.batch == 0 && !searched.insert(pair.ranks).second) continue;
-      pair.bound_seconds = TryFoundOrders(pair.placements, pair.best_order, maker_, trials_);
+      maker_.OnPhase(absl::StrCat("orders that a search finds, ", Described(pair)));
+      TryFoundOrders(pair.placements, pair.best, pair.best_order, maker_, trials_);
     }
   }
 

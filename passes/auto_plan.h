@@ -13,18 +13,15 @@ namespace pipec {
 struct AutoPlan {
   // As PlanTrials sorts them. Of several that are refused for the same reason one stands for all.
   std::vector<PlanCandidate> candidates;
-  // With the ranks and microbatches of the first, and stages cut and placed as for the search, the last F, I or W of a
-  // step ends no earlier; 0: not known.
-  double bound_seconds = 0;
   // Pairs of ranks and microbatches of which nothing was compiled: none of them can be among the two best.
   int passed_over = 0;
 };
 
 // Chooses among the ranks and microbatches of `space` and the schedules of `options`. Schedule auto: every one that
 // gives the numbers of one device, with 1 to 4 stages a rank where it takes several, or `options.virtual_stages` if
-// that is set; then, for every way in which these place the stages, the best order of I, W and F apart
-// (compiler/schedule/search) that fits the memory. Any other: that one, with its default number of stages a rank or
-// `options.virtual_stages`.
+// that is set; then the best order of I, W and F apart (compiler/schedule/search) that fits the memory, for every way
+// in which these place the stages, and for the stages as the best of these has them. Any other: that one, with its
+// default number of stages a rank or `options.virtual_stages`.
 //
 // What cannot be among the two best is not compiled: a plan is never faster than an equal share of the model's work
 // on each of its ranks (plan_bounds.h), and, where the batch grows with the microbatches, the same plan with fewer

@@ -237,7 +237,8 @@ void SortByStage(Graph& graph, int stages) {
 
 absl::StatusOr<bool> PartitionStages(Module& module, const PassContext& context) {
   const CompileOptions& options = context.options;
-  ASSIGN_OR_RETURN(const Schedule schedule, ChosenSchedule(module.mode, options));
+  ASSIGN_OR_RETURN(const Schedule chosen, ChosenSchedule(module.mode, options));
+  const Schedule& schedule = options.cut_for ? *options.cut_for : chosen;
   const int virtual_stages = schedule.shape.virtual_stages, stages = schedule.shape.stages();
 
   MoveToConsumers(module.graph);

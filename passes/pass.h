@@ -32,6 +32,8 @@ struct CompileOptions {
   // That file's order was made for the memory that there is beside stages cut for one microbatch in flight: these
   // are cut so, and whether it all fits is seen when memory is planned.
   bool cut_for_one_in_flight = false;
+  // Or it was made for the stages of this schedule, which has its shape and placement; null: it was not.
+  std::shared_ptr<const Schedule> cut_for;
   int microbatches = 32;
   bool lr_by_delay = false;      // --staleness=lr
   int replicas = 1;

@@ -20,6 +20,8 @@ class PlanTrials {
   // Compiles a candidate and adds it, with its figures or why there are none; the module if there is one.
   std::unique_ptr<Module> Try(PlanCandidate candidate);
   void Refuse(PlanCandidate candidate, const absl::Status& why);
+  // Sets the last one's bound_seconds.
+  void BoundLast(double seconds) { candidates_.back().bound_seconds = seconds; }
   // As if the last had not been tried.
   void ForgetLast() { candidates_.pop_back(); }
 

@@ -1,5 +1,6 @@
 #include "passes/schedule_problem.h"
 
+#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -26,6 +27,12 @@ std::vector<std::set<ActionOf>> UsersOfBuffers(const RankMemory& memory) {
   return users;
 }
 
+bool HasB(const Schedule& schedule) {
+  return std::any_of(schedule.ranks.begin(), schedule.ranks.end(), [](const std::vector<Action>& list) {
+    return std::any_of(list.begin(), list.end(), [](const Action& a) { return a.kind == ActionKind::kB; });
+  });
+}
+
 }  // namespace
 
 ScheduleProblem ScheduleProblemOf(const Module& module, const Cluster& cluster) {
@@ -33,6 +40,10 @@ ScheduleProblem ScheduleProblemOf(const Module& module, const Cluster& cluster) 
   problem.links = StageLinks(module, cluster, module.mode == Mode::kTrain);
   problem.memory.resize(module.stages.size());
   for (const Stage& stage : module.stages) problem.times.push_back(stage.times);
+  if (HasB(module.schedule)) {
+    problem.limit.assign(module.memory.size(), std::numeric_limits<int64_t>::max());
+    return problem;
+  }
   for (size_t r = 0; r < module.memory.size(); ++r) {
     const RankMemory& memory = module.memory[r];
     const std::vector<std::set<ActionOf>> users = UsersOfBuffers(memory);
@@ -44,7 +55,9 @@ ScheduleProblem ScheduleProblemOf(const Module& module, const Cluster& cluster) 
   const std::vector<int64_t> in_flight = MostKept(module.schedule, problem.memory);
   for (size_t r = 0; r < module.memory.size(); ++r) {
     const int64_t limit = cluster.devices[r].memory_bytes;
-    problem.limit.push_back(limit > 0 ? limit - (module.memory[r].needed_bytes() - in_flight[r])
+    // Whatever the layout: it may be a draft.
+    const int64_t live = module.memory[r].lower_bound + module.memory[r].workspace_bytes;
+    problem.limit.push_back(limit > 0 ? limit - (live - in_flight[r])
                                       : std::numeric_limits<int64_t>::max());
   }
   return problem;

@@ -1,5 +1,7 @@
 #include "tools/choose_plan.h"
 
+#include <iostream>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/report/advice.h"
@@ -37,7 +39,19 @@ class FlagsMaker : public PlanMaker {
                                                   int64_t memory_limit) override {
     CompileFlags with = With(candidate);
     if (memory_limit > 0) with.SetMemory(memory_limit);
-    if (!candidate.found) return CompileModule(with);
+    return candidate.found ? CompileFound(with) : CompileModule(with);
+  }
+
+  absl::StatusOr<std::unique_ptr<Module>> Draft(const PlanCandidate& candidate) override {
+    CompileFlags with = With(candidate);
+    with.SetDraftMemory(true);
+    return CompileFound(with);
+  }
+
+  void OnPhase(absl::string_view what) override { std::cerr << "trying " << what << std::endl; }
+
+ private:
+  static absl::StatusOr<std::unique_ptr<Module>> CompileFound(CompileFlags& with) {
     // Its time was found without recompute: rather an order that keeps less.
     ASSIGN_OR_RETURN(const CompileOptions options, with.Options());
     with.CutWithin(MemoryLimits(options.cluster), false);
@@ -46,7 +60,6 @@ class FlagsMaker : public PlanMaker {
     return module;
   }
 
- private:
   CompileFlags With(const PlanCandidate& candidate) const {
     CompileFlags with = flags_;
     with.UseCandidate(candidate);
@@ -92,7 +105,7 @@ void AddCandidates(const ChosenPlan& chosen, Report& report) {
                                  candidate.order_seconds, candidate.bubble_ratio, candidate.peak_bytes,
                                  candidate.refusal});
   }
-  report.candidates_bound_seconds = chosen.plan.bound_seconds;
+  report.candidates_bound_seconds = chosen.plan.candidates[0].bound_seconds;
   report.candidates_passed_over = chosen.plan.passed_over;
   report.notes.insert(report.notes.begin(), chosen.assumed.begin(), chosen.assumed.end());
   const std::vector<std::string> advice = AdviceOnChoice(report, chosen.most_ranks);

@@ -44,7 +44,8 @@ void CompileFlags::UseCandidate(const PlanCandidate& candidate) {
   if (!open.schedule || candidate.schedule.empty()) return;
   schedule_ = candidate.schedule;
   context_.options.schedule_from_file = candidate.found;
-  context_.options.cut_for_one_in_flight = candidate.found != nullptr;
+  context_.options.cut_for = candidate.cut_for;
+  context_.options.cut_for_one_in_flight = candidate.found && !candidate.cut_for;
   context_.options.virtual_stages = candidate.shape.virtual_stages;
 }
 

@@ -39,6 +39,10 @@ class AutoSchedule(Case):
         candidates = [c for c in report["candidates"] if "refusal" not in c]
         self.assertEqual(report["step_time_s"], candidates[0]["step_time_s"])
         self.assertEqual([c["step_time_s"] for c in candidates], sorted(c["step_time_s"] for c in candidates))
+        # A schedule with a name has won. An order of its own stages was sought too, and what none can beat is known.
+        self.assertNotEqual(report["schedule"], "auto")
+        bound = report["candidates_bound_s"] * (1 - 1e-9)
+        self.assertTrue(any(c["schedule"] == "auto" and bound <= c["order_s"] < candidates[0]["order_s"] for c in candidates), candidates)
         found = {(c["schedule"], c["virtual_stages"]): c for c in candidates}
         for schedule in schedules(ranks=3, microbatches=8):
             alone = self.report("--stages=3", f"--schedule={schedule}")
@@ -66,7 +70,10 @@ class AutoSchedule(Case):
         self.assertEqual(report["schedule"], "auto")
         self.assertGreater(report["candidates_bound_s"], 0)
         self.assertGreaterEqual(report["candidates"][0]["order_s"], report["candidates_bound_s"] * (1 - 1e-9))
-        self.assertIn("what no order of such stages can beat", self.run_tool(*command).stdout)
+        said = self.run_tool(*command)
+        self.assertIn("what no order of such stages can beat", said.stdout)
+        self.assertEqual(said.stderr.splitlines()[:2], [f"trying {what}, 3 ranks, 8 microbatches"
+                                                        for what in ("schedules with a name", "orders that a search finds")])
         named = min(c["step_time_s"] for c in report["candidates"] if c["schedule"] != "auto" and "refusal" not in c)
         self.assertLess(report["step_time_s"], named)
 

@@ -75,6 +75,12 @@ class MadeUp : public PlanMaker {
     return module;
   }
 
+  absl::StatusOr<std::unique_ptr<Module>> Draft(const PlanCandidate& candidate) override {
+    return Compile(candidate, 0);
+  }
+
+  void OnPhase(absl::string_view) override {}
+
   int64_t Samples(int m) const { return batch > 0 ? batch / m : 1; }
   int64_t Microbatch(int m) const { return fixed + 2 * Samples(m); }
   bool RecomputesWithin(int p, int m, int64_t limit) const {

@@ -182,5 +182,34 @@ TEST(MoveForStep, EndsWhereNoNeighbourIsBetter) {
   }
 }
 
+// An order that was found for the stages of a schedule with a name is compiled with just these stages.
+TEST(CutFor, HasTheStagesOfThatSchedule) {
+  int other = 0;
+  for (int seed = 0; seed < 20; ++seed) {
+    for (const std::string schedule : {"1f1b", "gpipe", "zb-h2"}) {
+      PassContext context = Context(3, 8, schedule);
+      context.options.cluster.network = {3e-5, 1e9};
+      const auto stages = [&] {
+        auto module = Drawn(seed);
+        EXPECT_EQ(Compile(*module, context, Level::kScheduled), absl::OkStatus());
+        std::map<std::string, int> stage_of;
+        for (const Node* node : module->graph.Nodes()) {
+          if (node->kind == Kind::kF) stage_of[node->name()] = node->stage;
+        }
+        return stage_of;
+      };
+      const std::map<std::string, int> named = stages();
+      CompileOptions& options = context.options;
+      options.cut_for = std::make_shared<const Schedule>(*ChosenSchedule(Mode::kTrain, options));
+      options.schedule_from_file = std::make_shared<const Schedule>(*FindSchedule("zb-h1")->generate({3, 1, 8}));
+      EXPECT_EQ(stages(), named) << schedule << " " << seed;
+      options.cut_for = nullptr;
+      options.cut_for_one_in_flight = true;
+      other += stages() != named;
+    }
+  }
+  EXPECT_GT(other, 10);
+}
+
 }  // namespace
 }  // namespace pipec
