@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <ostream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -52,6 +53,7 @@ struct Gpu {
   const char* name;
   int major, multiprocessors, shared_memory;
 };
+void PrintTo(const Gpu& gpu, std::ostream* out) { *out << gpu.name; }
 
 class AbsentGpu : public CudaContext {
  public:
