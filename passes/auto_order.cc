@@ -87,14 +87,15 @@ double TryBest(Stages stages, double best_seconds, PlanTrials& trials) {
 
 }  // namespace
 
-void TryFoundOrders(const Placements& placements, const BestNamed& best, double best_seconds, PlanMaker& maker,
-                    PlanTrials& trials) {
+void TryFoundOrders(const Placements& placements, const BestNamed& best, double best_seconds,
+                    PlanMaker& maker, PlanTrials& trials) {
   std::vector<Stages> ways;
   for (const auto& [placement, named] : placements) {
     absl::StatusOr<Stages> stages = StagesOf(named, nullptr, maker);
     if (stages.ok()) ways.push_back(*std::move(stages));
   }
-  std::stable_sort(ways.begin(), ways.end(), [](const Stages& a, const Stages& b) { return a.bound < b.bound; });
+  std::stable_sort(ways.begin(), ways.end(),
+                   [](const Stages& a, const Stages& b) { return a.bound < b.bound; });
   const auto may_gain = [&](const Stages& way, double than) {
     return way.bound < than && trials.MayBeChosen(way.bound / way.samples);
   };
@@ -105,7 +106,8 @@ void TryFoundOrders(const Placements& placements, const BestNamed& best, double 
     of_best = StagesOf(named, best.schedule, maker);
   }
   for (Stages& way : ways) {
-    if (of_best.ok() && AreSame(way.problem, of_best->problem)) of_best = absl::AlreadyExistsError("among the others");
+    if (of_best.ok() && AreSame(way.problem, of_best->problem))
+      of_best = absl::AlreadyExistsError("among the others");
     if (may_gain(way, best_seconds)) best_seconds = TryBest(std::move(way), best_seconds, trials);
   }
   // The time of a step may be another's than that of its order: here it counts what the order gains for these stages.
