@@ -77,7 +77,8 @@ absl::Status Executor::RunRounds(int64_t begin, StepSource& source) {
     if (round < end) running_[round % steps_at_once()] = {{StepKind::kTrain, -1, round}};
     for (int i = 0; i < actions.size(); ++i) {
       const int64_t number = round - actions[i].lag();
-      // What was posted for the steps before has still to come.
+      // What was posted for the steps before has still to come: a message over several stages is received rounds before
+      // it is read, the next one's receive waits for it, and its reader counts on that.
       if (number < begin || number >= end) {
         RETURN_IF_ERROR(AwaitAll(StepKind::kTrain, list(StepKind::kTrain).plan.actions[i].waits, i));
         continue;

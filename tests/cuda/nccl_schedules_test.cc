@@ -3,13 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/device/cuda/cuda_device.h"
-#include "runtime/transport/nccl/nccl_transport.h"
+#include "tests/cuda/nccl_run.h"
 #include "tests/cuda/plan_run.h"
 #include "tests/cuda_emulation/control.h"
 #include "tests/cuda_emulation/nccl_control.h"
@@ -18,29 +15,6 @@ namespace pipec {
 namespace {
 
 constexpr int kRanks = 4;
-
-// All ranks in one process, or each in one of its own as far as it can tell: then also all messages of a rank on
-// one stream.
-MeetingOf ByNccl(bool one_process, bool one_stream = false) {
-  return [=](int ranks, int replicas) -> MakeTransport {
-    std::vector<std::shared_ptr<NcclHub>> hubs;
-    const std::string identifier = NewNcclIdentifier().value();
-    for (int r = 0; r < (one_process ? 1 : ranks); ++r)
-      hubs.push_back(std::make_shared<NcclHub>(
-          ranks, identifier,
-          NcclOptions{.replicas = replicas, .timeout = absl::Seconds(60), .one_stream = one_stream}));
-    // The transports are gone before this function is.
-    return [hubs, one_process](int rank, Device& device) {
-      return hubs[one_process ? 0 : rank]->Connect(rank, device);
-    };
-  };
-}
-
-// A rank whose graph has no other rank's work.
-DevicesOf Alone(bool graphs) {
-  return
-      [graphs](int) { return [graphs](int rank) { return MakeCudaDevice(rank, NewStepGraphs(1, graphs)); }; };
-}
 
 struct Case {
   const char* schedule;

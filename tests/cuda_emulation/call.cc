@@ -23,7 +23,9 @@ bool& InHostFunction() {
 }
 
 std::optional<cudaError_t> CountCall(Machine& machine, const char* name) {
-  if (++machine.calls == machine.fail_at) {
+  ++machine.calls;
+  const int64_t number = ++machine.calls_of[name];
+  if ((machine.fail_of.empty() ? machine.calls : machine.fail_of == name ? number : -1) == machine.fail_at) {
     machine.reports.push_back(std::string(name) + ": the injected error, at call " +
                               std::to_string(machine.calls));
     return machine.fail_with;

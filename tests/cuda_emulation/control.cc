@@ -15,12 +15,26 @@ void FailCall(int64_t k, cudaError_t error) {
   Machine& machine = Machine::Get();
   std::lock_guard<std::mutex> lock(machine.lock);
   machine.fail_at = machine.calls + k;
+  machine.fail_of.clear();
+  machine.fail_with = error;
+}
+
+void FailCallOf(const std::string& name, int64_t k, cudaError_t error) {
+  Machine& machine = Machine::Get();
+  std::lock_guard<std::mutex> lock(machine.lock);
+  machine.fail_at = machine.calls_of[name] + k;
+  machine.fail_of = name;
   machine.fail_with = error;
 }
 
 int64_t CallCount() {
   std::lock_guard<std::mutex> lock(Machine::Get().lock);
   return Machine::Get().calls;
+}
+
+std::map<std::string, int64_t> CallCounts() {
+  std::lock_guard<std::mutex> lock(Machine::Get().lock);
+  return Machine::Get().calls_of;
 }
 
 std::vector<uint64_t> WaitSites() {
@@ -55,7 +69,7 @@ LiveObjects CountLiveObjects() {
   Machine& machine = Machine::Get();
   std::lock_guard<std::mutex> lock(machine.lock);
   return {machine.memory.live(), machine.streams.size(), machine.events.size(), machine.graphs.size(),
-          machine.graph_execs.size(), machine.dnn_objects.size()};
+          machine.graph_execs.size(), machine.dnn_objects.size(), machine.blas_objects};
 }
 
 }  // namespace cuda_emulation

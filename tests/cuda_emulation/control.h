@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,11 @@ void SetSeed(uint64_t seed);
 // The k-th call from now on, from 1, returns the error and does nothing; but what gives something back (cudaFree, a
 // destroy, the end of a capture) gives it back.
 void FailCall(int64_t k, cudaError_t error = cudaErrorUnknown);
-// Calls since SetSeed.
+// The same for the k-th call of one name.
+void FailCallOf(const std::string& name, int64_t k, cudaError_t error = cudaErrorUnknown);
+// Calls since SetSeed, all and by name.
 int64_t CallCount();
+std::map<std::string, int64_t> CallCounts();
 
 // The places in the program, with their two callers, whose cudaStreamWaitEvent has ordered since SetSeed what
 // nothing else had ordered by then. Good in this process.
@@ -41,7 +45,8 @@ void SetPatience(std::chrono::milliseconds patience);
 
 struct LiveObjects {
   size_t allocations, streams, events, graphs, graph_execs;
-  size_t dnn_objects;  // handles and descriptors of cuDNN
+  size_t dnn_objects;   // handles and descriptors of cuDNN
+  size_t blas_objects;  // and of cuBLASLt
   bool operator==(const LiveObjects&) const = default;
 };
 LiveObjects CountLiveObjects();

@@ -69,7 +69,8 @@ cudaError_t SetBytes(void* to, size_t room, const void* from, size_t bytes, Mach
 
 template <typename T>
 cublasStatus_t Destroy(const char* name, void* handle) {
-  return StatusOf(ReleaseCall(name, [&](Machine&, bool) {
+  return StatusOf(ReleaseCall(name, [&](Machine& machine, bool) {
+    machine.blas_objects -= handle != nullptr;
     delete static_cast<T*>(handle);
     return cudaSuccess;
   }));
@@ -78,7 +79,8 @@ cublasStatus_t Destroy(const char* name, void* handle) {
 }  // namespace
 
 extern "C" cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
-  return BlasCall("cublasLtCreate", [&](Machine&) {
+  return BlasCall("cublasLtCreate", [&](Machine& machine) {
+    ++machine.blas_objects;
     *handle = reinterpret_cast<cublasLtHandle_t>(new int(0));
     return cudaSuccess;
   });
@@ -99,7 +101,8 @@ extern "C" const char* cublasLtGetStatusString(cublasStatus_t status) {
 
 extern "C" cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* made, cublasComputeType_t compute,
                                                    cudaDataType_t scale) {
-  return BlasCall("cublasLtMatmulDescCreate", [&](Machine&) {
+  return BlasCall("cublasLtMatmulDescCreate", [&](Machine& machine) {
+    ++machine.blas_objects;
     *made = reinterpret_cast<cublasLtMatmulDesc_t>(new Description{compute, scale});
     return cudaSuccess;
   });
@@ -146,7 +149,8 @@ extern "C" cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t ha
 
 extern "C" cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType type,
                                                      uint64_t rows, uint64_t columns, int64_t lead) {
-  return BlasCall("cublasLtMatrixLayoutCreate", [&](Machine&) {
+  return BlasCall("cublasLtMatrixLayoutCreate", [&](Machine& machine) {
+    ++machine.blas_objects;
     *made = reinterpret_cast<cublasLtMatrixLayout_t>(
         new Layout{type, static_cast<int64_t>(rows), static_cast<int64_t>(columns), lead});
     return cudaSuccess;
@@ -171,7 +175,8 @@ extern "C" cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_
 }
 
 extern "C" cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* made) {
-  return BlasCall("cublasLtMatmulPreferenceCreate", [&](Machine&) {
+  return BlasCall("cublasLtMatmulPreferenceCreate", [&](Machine& machine) {
+    ++machine.blas_objects;
     *made = reinterpret_cast<cublasLtMatmulPreference_t>(new Preference);
     return cudaSuccess;
   });

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -113,6 +115,26 @@ TEST(InjectedErrors, EachCallReturnsItsOwn) {
     ASSERT_EQ(result, wanted);
   }
   EXPECT_GE(failed.size(), 15u);
+}
+
+TEST(InjectedErrors, OfOneName) {
+  std::vector<int> result;
+  SetSeed(0);
+  ASSERT_TRUE(Train(result).ok());
+  const std::map<std::string, int64_t> counts = CallCounts();
+  EXPECT_EQ(counts.at("cudaEventRecord"), 4);
+  EXPECT_EQ(counts.count("cudaMemcpy"), 0u);
+  int64_t all = 0;
+  for (const auto& [name, count] : counts) all += count;
+  EXPECT_EQ(all, CallCount());
+  for (int64_t k : {1, 4, 5}) {
+    SetSeed(0);
+    FailCallOf("cudaEventRecord", k, cudaErrorNotSupported);
+    const absl::Status status = Train(result);
+    EXPECT_EQ(status.ok(), k == 5) << status;
+    EXPECT_EQ(CallCounts().at("cudaEventRecord"), std::min<int64_t>(k, 4));
+  }
+  SetSeed(0);
 }
 
 }  // namespace

@@ -71,7 +71,9 @@ void Machine::StartAfresh(uint64_t seed) {
   captures.clear();
   for (const auto& forget : at_restart) forget();
   calls = 0;
+  calls_of.clear();
   fail_at = 0;
+  fail_of.clear();
   wait_sites.clear();
   ignored_site = 0;
   broken.clear();

@@ -63,9 +63,12 @@ class Machine {
   std::map<int, uint32_t> graph_positions;  // the last one given on each chain of a graph
   std::set<std::shared_ptr<Capture>> captures;
   std::set<const void*> dnn_objects;  // handles and descriptors of cuDNN
+  size_t blas_objects = 0;            // of cuBLASLt
 
   int64_t calls = 0;
-  int64_t fail_at = 0;  // the number of the call that fails; 0: none
+  std::map<std::string, int64_t> calls_of;  // by name
+  int64_t fail_at = 0;                      // the number of the call that fails; 0: none
+  std::string fail_of;                      // among the calls of this name; empty: of all
   cudaError_t fail_with = cudaSuccess;
   std::set<uint64_t> wait_sites;  // control.h
   uint64_t ignored_site = 0;      // 0: none

@@ -52,9 +52,9 @@ absl::Status MakeLayout(Layout& layout, cudaDataType_t type, int64_t rows, int64
   const auto count = static_cast<int32_t>(batches);
   RETURN_IF_BLAS_ERROR(
       cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count));
-  return BlasStatus(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
-                                                     &step, sizeof step),
-                    "the stride of a batch");
+  RETURN_IF_BLAS_ERROR(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                                        &step, sizeof step));
+  return absl::OkStatus();
 }
 
 // A's and B's names change places, as the operands do.
