@@ -17,14 +17,13 @@ class InPlaceCheck {
         in_evaluation_(program.kind == ActionKind::kF) {}
 
   absl::Status Check(const Node& node) const {
-    const OpInfo* info = FindOp(node.op(), node.domain());
-    const Alias alias = info ? info->alias : Alias::kNone;
+    const Alias alias = AliasOf(node);
     for (size_t k = 0; k < node.outputs().size(); ++k) {
       const Value* result = node.outputs()[k];
       if (!result) continue;
       const Value* under = nullptr;  // the operand on which it may lie
       if (alias == Alias::kSameMemory || (alias == Alias::kInPlace && k == 0))
-        under = node.input(AliasInput(*info, static_cast<int>(k)));
+        under = node.input(AliasInput(node, static_cast<int>(k)));
       if (alias == Alias::kSameMemory && !(under && Place(*result).buffer == Place(*under).buffer))
         return Fault(node, *result, "does not lie on its operand");
       if (alias != Alias::kSameMemory && Keeps(BufferOf(*result)))

@@ -60,7 +60,8 @@ class ProgramOrder {
     if (alias == Alias::kView) return;
     if (alias == Alias::kSameMemory) {
       // It overwrites its operand: who reads that stays in front of it or behind it.
-      for (const Value* input : node.inputs()) {
+      for (int result = 0; result < static_cast<int>(node.outputs().size()); ++result) {
+        const Value* input = node.output(result) ? node.input(AliasInput(node, result)) : nullptr;
         if (!input) continue;
         for (const Use& use : input->uses()) {
           const int user = IndexOf(use.node);

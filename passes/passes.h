@@ -33,6 +33,7 @@ absl::StatusOr<bool> RecomputeCasts(Module& module, const PassContext& context);
 absl::StatusOr<bool> WidenSums(Module& module, const PassContext& context);
 absl::StatusOr<bool> FuseMatmulGeluGrad(Module& module, const PassContext& context);
 absl::StatusOr<bool> SplitBackward(Module& module, const PassContext& context);
+absl::StatusOr<bool> FuseAccumulate(Module& module, const PassContext& context);
 absl::StatusOr<bool> BuildUpdate(Module& module, const PassContext& context);
 
 // To staged.

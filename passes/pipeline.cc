@@ -57,6 +57,8 @@ constexpr PassInfo kPasses[] = {
     {"build-update", BuildUpdate, kModel, kTraining, true, "completes level training"},
     {"split-backward", SplitBackward, kTraining, kTraining, true,
      "after all backward nodes exist; before the partitioner, which weighs I and W apart"},
+    {"fuse-accumulate", FuseAccumulate, kTraining, kTraining, true,
+     "after split-backward, which tells what flows into sums only; before the cut, as every change of arithmetic"},
     {"partition-stages", PartitionStages, kModel, kModel, false,
      "after every change of arithmetic, so that numbers do not depend on the cut"},
     {"replicate-update", ReplicateUpdate, kTraining, kTraining, true,

@@ -13,7 +13,7 @@ namespace pipec {
 namespace {
 
 // From where on a layout is good enough, over its bound.
-constexpr double kEnough = 1.005;
+constexpr double kEnough = 1.003;
 // Of a draft, as PlacementEffort::items.
 constexpr int kDraftItems = 1024;
 

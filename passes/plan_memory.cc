@@ -40,11 +40,10 @@ int64_t WorkspaceBytes(const RankMemory& memory, int rank, const CompileOptions&
   return bytes;
 }
 
-// Every rank of many gets less, so that all of them take a few seconds at most.
+// All ranks together get as much as takes a few seconds at most.
 PlacementEffort EffortOf(int rank, int ranks, const CompileOptions& options, int64_t workspace) {
-  constexpr int64_t kSteps = 4'000'000;  // less than 1 s
-  PlacementEffort effort{.items = std::clamp(32768 / ranks, 1024, 8192),
-                         .steps = ranks > 16 ? 0 : kSteps / std::max(1, ranks / 4)};
+  constexpr int64_t kSteps = 16'000'000;
+  PlacementEffort effort{.items = std::clamp(32768 / ranks, 1024, 8192), .steps = ranks > 16 ? 0 : kSteps / ranks};
   if (options.draft_memory)
     effort.draft_limit = std::max<int64_t>(0, MemoryLimits(options.cluster)[rank] - workspace);
   return effort;

@@ -63,11 +63,11 @@ class Builder {
     for (const Value* output : node.outputs()) {
       if (output) Find(output);
     }
-    const OpInfo* info = FindOp(node.op(), node.domain());
-    if (!info || (info->alias != Alias::kView && info->alias != Alias::kSameMemory)) return;
-    const int outputs = info->alias == Alias::kView ? 1 : static_cast<int>(node.outputs().size());
+    const Alias alias = AliasOf(node);
+    if (alias != Alias::kView && alias != Alias::kSameMemory) return;
+    const int outputs = alias == Alias::kView ? 1 : static_cast<int>(node.outputs().size());
     for (int k = 0; k < outputs; ++k) {
-      if (node.output(k)) Unite(node.output(k), node.input(AliasInput(*info, k)));
+      if (node.output(k)) Unite(node.output(k), node.input(AliasInput(node, k)));
     }
   }
 

@@ -8,9 +8,8 @@
 // - a trained parameter that is no float parameter, is listed twice, or has no accumulated gradient, no
 // update, or not as many
 //   lists of states as updates;
-// - an accumulated gradient that is not of its parameter's type, not made by an Accumulate of kind W from an
-// accumulator, or
-//   that belongs to two parameters or to none;
+// - an accumulated gradient that is not of its parameter's type, not made from an accumulator by an Accumulate of kind
+//   W or a node that adds to it itself, or that belongs to two parameters or to none;
 // - an update that is not of kind U, does not update its parameter, changes its type, or has another index
 // than its parameter;
 // - a state that is not of kind kState or not an operand of its update;
@@ -19,6 +18,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/sums.h"
 #include "compiler/ir/verify.h"
 #include "runtime/base/status.h"
 
@@ -34,10 +34,14 @@ bool IsBackward(Kind kind) { return kind == Kind::kI || kind == Kind::kW; }
 
 int Phase(Kind kind) { return kind == Kind::kF ? 0 : IsBackward(kind) ? 1 : 2; }
 
+bool AddsToSums(const Node& node) { return Accumulates(node) || node.Is("Accumulate", kPipecDomain); }
+
+// Whether something was added to an accumulator there.
 bool IsAccumulate(const Value* value, Kind kind) {
   const Node* node = value->producer();
-  return node && node->kind == kind && node->Is("Accumulate", kPipecDomain) && node->input(0) &&
-         node->input(0)->kind() == ValueKind::kAccumulator;
+  if (!node || node->kind != kind || !AddsToSums(*node)) return false;
+  const Value* sum = node->input(Accumulates(*node) ? OwnOperands(*node) + value->output_index() : 0);
+  return sum && sum->kind() == ValueKind::kAccumulator;
 }
 
 absl::Status CheckSum(const Value* sum, absl::string_view name, DType dtype) {
@@ -125,7 +129,9 @@ absl::Status CheckParameters(const Module& module) {
         return Broken("gradient '", gradient->name(), "' of parameter ", parameter.name(),
                       " is not accumulated");
       }
-      if (gradient->type != parameter.type || gradient->producer()->input(1)->type != parameter.type) {
+      const Node& node = *gradient->producer();
+      const Value& addend = Accumulates(node) ? *gradient : *node.input(1);
+      if (gradient->type != parameter.type || addend.type != parameter.type) {
         return Broken("gradient '", gradient->name(), "' is ", ToString(gradient->type), ", its parameter ",
                       parameter.name(), " is ", ToString(parameter.type));
       }
@@ -139,9 +145,10 @@ absl::Status CheckParameters(const Module& module) {
     for (int k = 0; k < trained.updates.size(); ++k) RETURN_IF_ERROR(CheckUpdate(trained, i, k));
   }
   for (const Node* node : module.graph.Nodes()) {
-    if (node->kind == Kind::kW && node->Is("Accumulate", kPipecDomain) &&
-        !accumulated.contains(node->output(0))) {
-      return Broken("gradient '", node->output(0)->name(), "' belongs to no trained parameter");
+    if (node->kind != Kind::kW || !AddsToSums(*node)) continue;
+    for (const Value* gradient : node->outputs()) {
+      if (gradient && !accumulated.contains(gradient))
+        return Broken("gradient '", gradient->name(), "' belongs to no trained parameter");
     }
   }
   return absl::OkStatus();

@@ -11,7 +11,7 @@ namespace pipec {
 namespace {
 
 // Peak over bound from which a search may be worth its time.
-constexpr double kSmallGap = 1.01;
+constexpr double kSmallGap = 1.005;
 
 bool Live(const MemoryItem& item) { return item.lower < item.upper; }
 

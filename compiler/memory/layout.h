@@ -35,7 +35,7 @@ struct LayoutEffort {
 int64_t MemoryLowerBound(absl::Span<const MemoryItem> items);
 
 // Takes apart what shares no time; each part by greedy best fit over several orders (size, area, start, width), the
-// best of which it keeps, and by search where that leaves the peak more than 1 % above the bound.
+// best of which it keeps, and by search where that leaves the peak more than half a percent above the bound.
 MemoryLayout SolveLayout(absl::Span<const MemoryItem> items, const LayoutEffort& effort = {});
 
 // Independent of the solver: refuses two live items that overlap, a misaligned or negative offset, a wrong peak.

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/sums.h"
 #include "compiler/ops/batch_axes.h"
 #include "compiler/ops/costs.h"
 #include "compiler/ops/families.h"
@@ -92,6 +93,14 @@ int OneHotBatchAxis(const Node& node) {
 }
 
 // (dY, indices) -> (dData): dY has data's shape with `axis` replaced by the shape of indices.
+// Added to a sum, it touches the places that are named only; else it clears the others.
+NodeCost GatherGradCost(const Node& node) {
+  const Value& dy = *node.input(0);
+  const auto bytes = static_cast<double>(dy.type.bytes());
+  return {static_cast<double>(Elements(&dy)),
+          Accumulates(node) ? 3 * bytes + static_cast<double>(node.input(1)->type.bytes()) : BytesOf(node)};
+}
+
 InferredTypes InferGatherGrad(const NodeSpec& spec) {
   RETURN_IF_ERROR(CheckOperands(spec, 2, 2));
   RETURN_IF_ERROR(CheckOutputs(spec, 1, 1));
@@ -151,7 +160,7 @@ const OpInfo kRows[] = {
     {"Pad", "", nullptr, PadBatchAxis},
     {"Tile", "", nullptr, UnchangedBatchAxis},
     {"OneHot", "", nullptr, OneHotBatchAxis},
-    {"GatherGrad", kPipecDomain, PerInputElement<1>, NoBatchAxis, Alias::kNone, 0, InferGatherGrad},
+    {"GatherGrad", kPipecDomain, GatherGradCost, NoBatchAxis, Alias::kNone, 0, InferGatherGrad},
     {"SliceGrad", kPipecDomain, nullptr, NoBatchAxis, Alias::kNone, 0, InferSliceGrad},
 };
 

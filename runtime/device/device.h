@@ -36,6 +36,8 @@ struct KernelSpec {
   std::vector<KernelOperand> inputs;
   std::vector<KernelOperand> outputs;
   double modelled_seconds = 0;  // as the plan says; only the replay device cares
+  // Adds its results to what lies in the outputs, but in the first microbatch of a step (operands/sums.h).
+  bool accumulates = false;
 };
 
 // What a kernel is launched with. Absent operands are null. An output may be the same address as the input that the op
@@ -45,6 +47,7 @@ struct KernelArguments {
   void* const* outputs;
   const StepScalars* scalars;
   void* workspace;  // workspace_bytes() of them, shared by all kernels of the rank
+  bool first_microbatch = true;  // of a step; scalars may lie where the host cannot read them
 };
 
 // A point in a stream's work, or the arrival of a message. Reusable. Any thread may make these calls.

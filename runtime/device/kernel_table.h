@@ -16,8 +16,9 @@ namespace pipec {
 template <typename Prepare>
 class KernelTable {
  public:
-  void Add(absl::string_view op, absl::string_view domain, Prepare prepare) {
-    rows_.push_back({std::string(op), std::string(domain), prepare});
+  // `adds`: takes the attribute `accumulate` (operands/sums.h).
+  void Add(absl::string_view op, absl::string_view domain, Prepare prepare, bool adds = false) {
+    rows_.push_back({std::string(op), std::string(domain), prepare, adds});
   }
   // Null if there is none.
   Prepare Find(absl::string_view op, absl::string_view domain) const {
@@ -26,10 +27,16 @@ class KernelTable {
     }
     return nullptr;
   }
-  // (domain, op), sorted.
-  std::vector<std::pair<std::string, std::string>> Names() const {
+  bool Adds(absl::string_view op, absl::string_view domain) const {
+    return std::any_of(rows_.begin(), rows_.end(),
+                       [&](const Row& row) { return op == row.op && domain == row.domain && row.adds; });
+  }
+  // (domain, op), sorted; those that add only, if so asked.
+  std::vector<std::pair<std::string, std::string>> Names(bool adding = false) const {
     std::vector<std::pair<std::string, std::string>> names;
-    for (const Row& row : rows_) names.emplace_back(row.domain, row.op);
+    for (const Row& row : rows_) {
+      if (row.adds || !adding) names.emplace_back(row.domain, row.op);
+    }
     std::sort(names.begin(), names.end());
     return names;
   }
@@ -38,6 +45,7 @@ class KernelTable {
   struct Row {
     std::string op, domain;
     Prepare prepare;
+    bool adds;
   };
   std::vector<Row> rows_;
 };

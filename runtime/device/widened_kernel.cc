@@ -68,7 +68,8 @@ class WidenedKernel : public Kernel {
       }
     }
     RETURN_IF_ERROR(
-        kernel_->Launch(stream, {in_.data(), out_.data(), arguments.scalars, workspace + own_bytes_}));
+        kernel_->Launch(stream, {in_.data(), out_.data(), arguments.scalars, workspace + own_bytes_,
+                                 arguments.first_microbatch}));
     for (size_t k = 0; k < outputs_.size(); ++k) {
       const Place &place = outputs_[k];
       if (place.dtype == DType::kUndefined) continue;

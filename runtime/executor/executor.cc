@@ -180,6 +180,7 @@ absl::Status Executor::RunProgram(int index, const Moment& moment, Running& step
   PreparedProgram& program = programs_[action.program()];
   void* const* addresses = program.Addresses(plan_, moment, step.written_version_slot);
   const StepScalars* const scalars = step.placed_scalars + std::max(moment.microbatch, 0);
+  const bool starts = step.scalars[std::max(moment.microbatch, 0)].microbatch == 0;
   const bool training = moment.kind == StepKind::kTrain;
   const PreparedInstruction* first = program.instructions().data();
   const int count = static_cast<int>(program.instructions().size());
@@ -190,7 +191,7 @@ absl::Status Executor::RunProgram(int index, const Moment& moment, Running& step
     if (late_.running && instruction.guards) continue;  // RunScale
     void* const* operands = addresses + instruction.first_operand;
     absl::Status status = instruction.kernel->Launch(
-        *stream_, KernelArguments{operands, operands + instruction.inputs, scalars, workspace_});
+        *stream_, KernelArguments{operands, operands + instruction.inputs, scalars, workspace_, starts});
     if (!status.ok()) return Annotate(moment.kind, index, AnnotateNode(action.program(), i, status));
     if (training && instruction.guards) {
       RETURN_IF_ERROR(runs_behind_ ? CloseGate(moment) : CheckGuard(action.program(), i, &step.result));
@@ -206,6 +207,7 @@ absl::Status Executor::RunInstrumented(int index, const Moment& moment, Running&
   PreparedProgram& program = programs_[action.program()];
   void* const* addresses = program.Addresses(plan_, moment, step.written_version_slot);
   const StepScalars* const scalars = step.placed_scalars + std::max(moment.microbatch, 0);
+  const bool starts = step.scalars[std::max(moment.microbatch, 0)].microbatch == 0;
   StepResult* const result = &step.result;
   const bool training = kind == StepKind::kTrain;
   for (int i = 0; i < static_cast<int>(program.instructions().size()); ++i) {
@@ -217,12 +219,13 @@ absl::Status Executor::RunInstrumented(int index, const Moment& moment, Running&
     bool nan_before = false, bad_before = false;
     const bool look = options_.check_finite && !(result->first.found && result->first.origin);
     if (look) {
-      ASSIGN_OR_RETURN(bad_before, HasNonFinite(planned.inputs(), operands, &nan_before));
+      const bool sums = !starts || action.microbatch() < 0;
+      ASSIGN_OR_RETURN(bad_before, HasNonFinite(planned.inputs(), operands, sums, &nan_before));
     }
     RETURN_IF_ERROR(stream_->Synchronize(absl::Now() + options_.timeout));
     const Clock::time_point begin = Clock::now();
     absl::Status status = instruction.kernel->Launch(
-        *stream_, KernelArguments{operands, operands + instruction.inputs, scalars, workspace_});
+        *stream_, KernelArguments{operands, operands + instruction.inputs, scalars, workspace_, starts});
     if (!status.ok()) return Annotate(kind, index, AnnotateNode(action.program(), i, status));
     RETURN_IF_ERROR(stream_->Synchronize(absl::Now() + options_.timeout));
     const double seconds = Seconds(Clock::now() - begin);
@@ -231,7 +234,7 @@ absl::Status Executor::RunInstrumented(int index, const Moment& moment, Running&
     if (look) {
       bool nan_after = false;
       ASSIGN_OR_RETURN(const bool bad_after,
-                       HasNonFinite(planned.outputs(), operands + instruction.inputs, &nan_after));
+                       HasNonFinite(planned.outputs(), operands + instruction.inputs, /*sums=*/true, &nan_after));
       // A mask of -infinity is no fault: the op that only passes infinity on is not the origin.
       const bool origin = bad_after && (!bad_before || (nan_after && !nan_before));
       if (origin || (bad_after && !result->first.found)) {
@@ -266,10 +269,11 @@ absl::Status Executor::CheckGuard(int program, int instruction, StepResult* resu
 }
 
 absl::StatusOr<bool> Executor::HasNonFinite(const google::protobuf::RepeatedField<int32_t>& tensors,
-                                            void* const* addresses, bool* nan) {
+                                            void* const* addresses, bool sums, bool* nan) {
   bool any = false;
   for (int i = 0; i < tensors.size(); ++i) {
     if (tensors[i] < 0) continue;
+    if (!sums && plan_.buffers(plan_.tensors(tensors[i]).buffer()).kind() == plan::GRADIENT) continue;
     const TensorType type = TypeOf(plan_.tensors(tensors[i]));
     if (!IsFloat(type.dtype)) continue;
     if (static_cast<int64_t>(scratch_.size()) < type.bytes()) scratch_.resize(type.bytes());

@@ -246,8 +246,9 @@ class Executor {
   // The one place where a rank waits for another.
   absl::Status Await(StepKind kind, int exchange, int action);
   void ForgetTimes();
+  // Without `sums`, of what is no gradient: a first microbatch does not read what its sums held before.
   absl::StatusOr<bool> HasNonFinite(const google::protobuf::RepeatedField<int32_t>& tensors,
-                                    void* const* addresses, bool* nan);
+                                    void* const* addresses, bool sums, bool* nan);
   absl::Status Annotate(StepKind kind, int index, const absl::Status& status) const;
   absl::Status AnnotateNode(int program, int instruction, const absl::Status& status) const;
 

@@ -88,7 +88,8 @@ absl::StatusOr<std::vector<std::string>> RunCase(Device& device, const KernelCas
   }
   ASSIGN_OR_RETURN(std::byte* const workspace, device.Allocate(kernel->workspace_bytes()));
   ASSIGN_OR_RETURN(const StepScalars* const scalars, CopyScalars(device, *stream, kernel_case));
-  RETURN_IF_ERROR(kernel->Launch(*stream, {inputs.data(), outputs.data(), scalars, workspace}));
+  RETURN_IF_ERROR(kernel->Launch(*stream, {inputs.data(), outputs.data(), scalars, workspace,
+                                             kernel_case.scalars.microbatch == 0}));
   std::vector<std::string> results(outputs.size());
   for (size_t k = 0; k < outputs.size(); ++k) {
     if (!spec.outputs[k].present) continue;

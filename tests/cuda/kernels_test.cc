@@ -42,11 +42,20 @@ std::vector<Name> OpsDefRows() {
 #define OP(domain, op, cpu, cuda) \
   if (cuda != 0) names.emplace_back(domain, op);
 #include "runtime/device/ops.def"
-#undef OP
   return names;
 }
 
-TEST(CudaKernels, AreThoseOfOpsDef) { EXPECT_EQ(OpsDefRows(), cuda::Kernels().Names()); }
+std::vector<Name> AddingRows() {
+  std::vector<Name> names;
+#define ADDS(domain, op) names.emplace_back(domain, op);
+#include "runtime/device/ops.def"
+  return names;
+}
+
+TEST(CudaKernels, AreThoseOfOpsDef) {
+  EXPECT_EQ(OpsDefRows(), cuda::Kernels().Names());
+  EXPECT_EQ(AddingRows(), cuda::Kernels().Names(/*adding=*/true));
+}
 
 class CudaKernel : public testing::TestWithParam<Name> {};
 
@@ -73,6 +82,51 @@ TEST_P(CudaKernel, EqualsTheCpus) {
     }
   }
 }
+
+// Every result lies on a sum of its own, behind the operands.
+KernelCase WithSums(KernelCase c, std::mt19937_64& random) {
+  c.spec.attributes.Set("accumulate", int64_t{1});
+  for (const KernelOperand& result : c.spec.outputs) {
+    c.in_place.push_back(static_cast<int>(c.inputs.size()));
+    c.inputs.push_back(RandomContents(result.type, random));
+    c.spec.inputs.push_back(result);
+  }
+  return c;
+}
+
+class AddingCudaKernel : public testing::TestWithParam<Name> {};
+
+TEST_P(AddingCudaKernel, EqualsTheCpus) {
+  int compared = 0;
+  for (uint64_t seed = 0; seed < 160; ++seed) {
+    cuda_emulation::SetSeed(seed);
+    std::mt19937_64 random(seed);
+    KernelCase kernel_case = OpCases().at(GetParam())(random);
+    const DType to = kernel_case.spec.outputs[0].type.dtype;
+    const bool biased = GetParam().second == "FusedMatMul" &&
+                        (kernel_case.inputs.size() > 2 || kernel_case.spec.attributes.Has("activation"));
+    if (biased || (to != DType::kFloat32 && to != DType::kFloat64)) continue;
+    kernel_case = WithSums(kernel_case, random);
+    for (const int64_t microbatch : {0, 1}) {
+      kernel_case.scalars.microbatch = microbatch;
+      SCOPED_TRACE(absl::StrCat("seed ", seed, ", microbatch ", microbatch, ": ", Describe(kernel_case.spec)));
+      const auto wanted = RunCase(*MakeCpuDevice(1), kernel_case);
+      ASSERT_TRUE(wanted.ok()) << wanted.status();
+      const auto got = RunCase(*MakeCudaDevice(0), kernel_case);
+      EXPECT_THAT(cuda_emulation::TakeReports(), testing::IsEmpty());
+      ASSERT_TRUE(got.ok()) << got.status();
+      for (size_t k = 0; k < wanted->size(); ++k) {
+        ASSERT_EQ(Difference(kernel_case.spec.outputs[k].type, (*wanted)[k], (*got)[k], ToleranceOf(kernel_case.spec)),
+                  "");
+      }
+    }
+    ++compared;
+  }
+  EXPECT_GE(compared, 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AddingCudaKernel, testing::ValuesIn(AddingRows()),
+                         [](const auto& info) { return info.param.second; });
 
 INSTANTIATE_TEST_SUITE_P(All, CudaKernel, testing::ValuesIn(cuda::Kernels().Names()),
                          [](const auto& info) { return info.param.second; });

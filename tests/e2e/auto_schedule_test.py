@@ -64,8 +64,8 @@ class AutoSchedule(Case):
 
     def test_uneven_stages_gain(self):
         # First and last stage of a small transformer do more than the others: no schedule with a name knows that.
-        self.run_tool("make-model", "gpt", "--layers=4", "--hidden=64", "--heads=4", "--sequence=32", "--vocabulary=3200", "-o", self.model)
-        command = ("pipec", self.model, "--stages=3", "--microbatches=8", "--schedule=auto", "--dry-run")
+        self.run_tool("make-model", "gpt", "--layers=3", "--hidden=64", "--heads=4", "--sequence=32", "--vocabulary=800", "-o", self.model)
+        command = ("pipec", self.model, "--stages=3", "--microbatches=6", "--schedule=auto", "--dry-run")
         report = json.loads(self.run_tool(*command, "--json").stdout)
         self.assertEqual(report["schedule"], "auto")
         self.assertGreater(report["candidates_bound_s"], 0)

@@ -118,7 +118,7 @@ class Profile(Case):
 
     def test_the_update_is_part_of_the_step(self):
         path = self.profile("--stages=2")
-        steps = [self.report("--stages=2", "--microbatches=8", f"--profile={self.doctored(path, change)}")
+        steps = [self.report("--stages=2", "--microbatches=8", "--cut=layers.4.linear", f"--profile={self.doctored(path, change)}")
                  for change in (lambda node: 1e-4, lambda node: 1 if node["kind"] == "UPDATE" else 1e-4)]
         self.assertGreater(steps[1]["step_time_s"], steps[0]["step_time_s"] + 1)
         self.assertEqual(steps[1]["bubble_ratio"], steps[0]["bubble_ratio"])

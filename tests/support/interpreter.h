@@ -74,7 +74,7 @@ class Interpreter {
       const Value* value = node.output(k);
       spec.outputs.push_back({value ? value->type : TensorType{}, value != nullptr});
       if (value && same_memory) {
-        buffers_[value] = buffers_.at(node.input(FindOp(node.op(), node.domain())->alias_input + k));
+        buffers_[value] = buffers_.at(node.input(AliasInput(node, k)));
       } else if (value) {
         RETURN_IF_ERROR(AddBuffer(value));
       }

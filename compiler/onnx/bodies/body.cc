@@ -21,11 +21,15 @@ std::string BytesOf(T value) {
 
 Body::Body(const Node& node, absl::string_view operands, absl::string_view scalars) : node_(node) {
   const std::vector<std::string> names = absl::StrSplit(operands, ' ', absl::SkipEmpty());
-  for (int i = 0; i < static_cast<int>(node.inputs().size()); ++i) {
+  for (int i = 0; i < OwnOperands(node); ++i) {
     const bool counted = i + 1 >= static_cast<int>(names.size()) && names.back().back() == '*';
     const int first = static_cast<int>(names.size()) - 1;
     operands_.push_back(counted ? absl::StrCat(absl::StripSuffix(names.back(), "*"), i - first) : names[i]);
     function_.add_input(operands_.back());
+  }
+  for (int i = OwnOperands(node); i < static_cast<int>(node.inputs().size()); ++i) {
+    sums_.push_back(absl::StrCat("sum", sums_.size()));
+    function_.add_input(sums_.back());
   }
   for (absl::string_view scalar : absl::StrSplit(scalars, ' ', absl::SkipEmpty())) {
     function_.add_input(std::string(scalar));
@@ -94,6 +98,7 @@ Body::Name Body::Full(DType dtype, absl::Span<const int64_t> shape, double value
 
 void Body::Result(int k, Name value) {
   if (!node_.output(k)) return;
+  if (!sums_.empty()) value = Add(sums_[k], std::move(value));
   // A value that comes from outside, or is a result already, needs a name of its own.
   bool taken = std::find(results_.begin(), results_.end(), value) != results_.end();
   for (const std::string& input : function_.input()) taken |= input == value;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "compiler/ir/graph.h"
+#include "compiler/ir/sums.h"
 #include "onnx/onnx_pb.h"
 
 namespace pipec {
@@ -25,7 +26,7 @@ class Body {
 
   const Node& node() const { return node_; }
   const Attributes& attributes() const { return node_.attributes; }
-  bool has(int operand) const { return node_.input(operand) != nullptr; }
+  bool has(int operand) const { return operand < OwnOperands(node_) && node_.input(operand) != nullptr; }
   const TensorType& type(int operand) const { return node_.input(operand)->type; }
   const Shape& shape(int operand) const { return type(operand).shape; }
   int rank(int operand) const { return static_cast<int>(shape(operand).size()); }
@@ -64,7 +65,8 @@ class Body {
   Name Full(DType dtype, absl::Span<const int64_t> shape, double value);
   Name Tensor(TensorType type, std::string bytes);
 
-  // Result k of the node. Each must be said, unless nobody asked for it.
+  // Result k of the node, less the sum that it is added to (compiler/ir/sums.h). Each must be said, unless nobody
+  // asked for it.
   void Result(int k, Name value);
 
   // The function, without a name.
@@ -74,7 +76,7 @@ class Body {
   Name Reduce(absl::string_view op, Name x, absl::Span<const int64_t> axes, bool keep);
 
   const Node& node_;
-  Names operands_, results_;
+  Names operands_, sums_, results_;
   std::map<std::string, Name> constants_;
   onnx::FunctionProto function_;
   int made_ = 0;

@@ -148,9 +148,8 @@ class Exporter {
   // What takes the place of a parameter, a sum or a state; of a parameter with several owners once.
   void AddKept(const Node& node, std::vector<Output>& outputs) const {
     if (AliasOf(node) != Alias::kSameMemory) return;
-    const OpInfo& info = *FindOp(node.op(), node.domain());
     for (size_t k = 0; k < node.outputs().size(); ++k) {
-      const Value* place = node.input(AliasInput(info, static_cast<int>(k)));
+      const Value* place = node.input(AliasInput(node, static_cast<int>(k)));
       if (!node.output(k) || !place || place->producer()) continue;
       if (kept_.insert(place).second) outputs.push_back({node.output(k)->name(), {node.output(k)}});
     }

@@ -141,7 +141,7 @@ absl::StatusOr<std::vector<TensorType>> InferHelper(const NodeSpec& spec, int ou
   }
   NodeSpec asked = spec;
   asked.outputs.resize(outputs);
-  ASSIGN_OR_RETURN(std::vector<TensorType> types, info->infer(asked));
+  ASSIGN_OR_RETURN(std::vector<TensorType> types, InferHelperTypes(*info, asked));
   RETURN_IF_ERROR(CheckResults(spec, types));
   return types;
 }

@@ -10,6 +10,7 @@
 #include "runtime/device/cpu/parallel_for.h"
 #include "runtime/device/cpu/small_float_rows.h"
 #include "runtime/device/host_device.h"
+#include "runtime/device/operands/sums.h"
 #include "runtime/device/widened_kernel.h"
 
 namespace pipec {
@@ -67,15 +68,19 @@ class CpuDevice : public HostDevice {
                                                    " of domain '", spec.domain, "' (node '", spec.name,
                                                    "')"));
     }
-    absl::StatusOr<std::unique_ptr<Kernel>> kernel = prepare(spec);
-    // Few kernels take float16 and bfloat16 themselves: those that only move or convert.
-    if (absl::IsUnimplemented(kernel.status()) && HasSmallFloats(spec)) {
-      return MakeWidenedKernel(spec, conversions_, prepare);
-    }
-    return kernel;
+    if (!Accumulates(spec)) return PrepareOrWiden(spec, prepare);
+    ASSIGN_OR_RETURN(const KernelSpec own, WithoutSums(spec, cpu::Kernels().Adds(spec.op, spec.domain)));
+    return PrepareOrWiden(own, prepare);
   }
 
  private:
+  // Few kernels take float16 and bfloat16 themselves: those that only move or convert.
+  absl::StatusOr<std::unique_ptr<Kernel>> PrepareOrWiden(const KernelSpec& spec, cpu::PrepareFunction prepare) const {
+    absl::StatusOr<std::unique_ptr<Kernel>> kernel = prepare(spec);
+    if (absl::IsUnimplemented(kernel.status()) && HasSmallFloats(spec))
+      return MakeWidenedKernel(spec, conversions_, prepare);
+    return kernel;
+  }
   // Both are properties of the calling thread. oneDNN looks at the number when a primitive is made and when
   // it runs.
   void ClaimThreads() const {

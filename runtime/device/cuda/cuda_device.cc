@@ -22,6 +22,7 @@
 #include "runtime/device/cuda/kernels/update_gate.h"
 #include "runtime/device/cuda/step_graphs.h"
 #include "runtime/device/lagging_device.h"
+#include "runtime/device/operands/sums.h"
 
 namespace pipec {
 namespace {
@@ -89,13 +90,9 @@ class CudaDevice : public Device, public LaggingDevice, private cuda::CudaContex
                                                    " of domain '", spec.domain, "' (node '", spec.name,
                                                    "')"));
     }
-    absl::StatusOr<std::unique_ptr<Kernel>> kernel = prepare(spec, *this);
-    // Some kernels are made for float32 and float64 alone.
-    if (absl::IsUnimplemented(kernel.status()) && HasSmallFloats(spec)) {
-      return MakeWidenedKernel(spec, cuda::Conversions(),
-                               [&](const KernelSpec& wide) { return prepare(wide, *this); });
-    }
-    return kernel;
+    if (!Accumulates(spec)) return PrepareOrWiden(spec, prepare);
+    ASSIGN_OR_RETURN(const KernelSpec own, WithoutSums(spec, cuda::Kernels().Adds(spec.op, spec.domain)));
+    return PrepareOrWiden(own, prepare);
   }
 
   absl::StatusOr<std::byte*> AllocatePinned(int64_t bytes) override {
@@ -133,6 +130,16 @@ class CudaDevice : public Device, public LaggingDevice, private cuda::CudaContex
   void EndRange() override { nvtxRangePop(); }
 
  private:
+  // Some kernels are made for float32 and float64 alone.
+  absl::StatusOr<std::unique_ptr<Kernel>> PrepareOrWiden(const KernelSpec& spec, cuda::PrepareFunction prepare) {
+    absl::StatusOr<std::unique_ptr<Kernel>> kernel = prepare(spec, *this);
+    if (absl::IsUnimplemented(kernel.status()) && HasSmallFloats(spec)) {
+      return MakeWidenedKernel(spec, cuda::Conversions(),
+                               [&](const KernelSpec& wide) { return prepare(wide, *this); });
+    }
+    return kernel;
+  }
+
   int multiprocessors() const override { return multiprocessors_; }
   int major() const override { return major_; }
   std::shared_ptr<const void>& Shared(const std::string& key) override { return shared_[key]; }

@@ -151,7 +151,8 @@ class KernelCall {
       }
     }
     Buffer workspace(kernel->workspace_bytes(), 0);
-    RETURN_IF_ERROR(kernel->Launch(*stream, {inputs.data(), outputs.data(), &scalars, workspace.data()}));
+    RETURN_IF_ERROR(kernel->Launch(*stream, {inputs.data(), outputs.data(), &scalars, workspace.data(),
+                                              scalars.microbatch == 0}));
     std::vector<Tensor> results(outputs.size());
     for (size_t k = 0; k < outputs.size(); ++k) {
       if (outputs[k] == nullptr) continue;

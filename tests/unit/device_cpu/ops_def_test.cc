@@ -19,11 +19,19 @@ std::vector<Name> Rows(bool cpu_only) {
 #define OP(domain, op, cpu, cuda) \
   if (!cpu_only || cpu != 0) names.emplace_back(domain, op);
 #include "runtime/device/ops.def"
-#undef OP
+  return names;
+}
+
+std::vector<Name> Adding() {
+  std::vector<Name> names;
+#define ADDS(domain, op) names.emplace_back(domain, op);
+#include "runtime/device/ops.def"
   return names;
 }
 
 TEST(OpsDef, NamesExactlyTheCpuKernels) { EXPECT_EQ(Rows(true), cpu::Kernels().Names()); }
+
+TEST(OpsDef, NamesExactlyTheCpuKernelsThatAdd) { EXPECT_EQ(Adding(), cpu::Kernels().Names(/*adding=*/true)); }
 
 TEST(OpsDef, IsSortedWithoutDoubles) {
   const std::vector<Name> rows = Rows(false);

@@ -69,6 +69,10 @@ TEST(Cost, CountsFlopsAndBytes) {
             2 * 2 * 3 * 4 + 2 * 3 + 8 * 2 * 3);
   EXPECT_EQ(CostOf(*b.Make("MatMulWeightGrad", kPipecDomain, {b.Input({8, 3}), b.Input({8, 4})}, {{4, 3}, {3}})).flops,
             2 * 8 * 3 * 4 + 8 * 3);
+  // Rows that are added where they belong, of a sum of 1000.
+  const Node& rows = *b.Make("GatherGrad", kPipecDomain, {b.Input({2, 3}), b.Ints({6, 7}), b.Input({1000, 3})},
+                             {{1000, 3}}, With({{"accumulate", int64_t{1}}}));
+  EXPECT_EQ(CostOf(rows).bytes, 3 * 24 + 16);
   EXPECT_EQ(CostOf(*b.Make("Add", "", {b.Input({2, 3}), b.Input({3})}, {{2, 3}})).flops, 6);
   EXPECT_EQ(CostOf(*b.Make("ReduceSum", "", {b.Input({2, 3})}, {{1, 1}})).flops, 6);
   // A view costs nothing, a gather only what it picks.
@@ -79,14 +83,51 @@ TEST(Cost, CountsFlopsAndBytes) {
 }
 
 TEST(Aliases, StateLiesWhereItLay) {
-  const OpInfo& adam = *FindOp("Adam", kPipecDomain);  // (p, g, m, v, scale) -> (p', m', v')
-  EXPECT_EQ(adam.alias, Alias::kSameMemory);
+  GraphBuilder b;
+  const auto input = [&] { return b.Input({3}); };
+  const Node& adam = *b.Make("Adam", kPipecDomain, {input(), input(), input(), input(), input()},
+                             {{3}, {3}, {3}});  // (p, g, m, v, scale) -> (p', m', v')
+  EXPECT_EQ(AliasOf(adam), Alias::kSameMemory);
   EXPECT_EQ(AliasInput(adam, 0), 0);
   EXPECT_EQ(AliasInput(adam, 1), 2);
   EXPECT_EQ(AliasInput(adam, 2), 3);
-  EXPECT_EQ(AliasInput(*FindOp("Accumulate", kPipecDomain), 0), 0);
-  EXPECT_EQ(AliasInput(*FindOp("Where", ""), 0), 1);
+  EXPECT_EQ(AliasInput(*b.Make("Accumulate", kPipecDomain, {input(), input()}, {{3}}), 0), 0);
+  EXPECT_EQ(AliasInput(*b.Make("Where", "", {input(), input(), input()}, {{3}}), 0), 1);
   EXPECT_EQ(FindOp("Softmax", "")->alias, Alias::kNone);
+}
+
+TEST(Aliases, ResultsLieOnTheSumsThatTheyAreAddedTo) {
+  GraphBuilder b;
+  const auto make = [&](Attributes attributes) {
+    return b.Make("MatMulWeightGrad", kPipecDomain,
+                  {b.Input({8, 3}), b.Input({8, 4}), b.Input({4, 3}), b.Input({3})}, {{4, 3}, {3}}, attributes);
+  };
+  const Node& plain = *make({});
+  EXPECT_EQ(AliasOf(plain), Alias::kNone);
+  const Node& adding = *make(With({{"accumulate", int64_t{1}}}));
+  EXPECT_EQ(AliasOf(adding), Alias::kSameMemory);
+  EXPECT_EQ(AliasInput(adding, 0), 2);
+  EXPECT_EQ(AliasInput(adding, 1), 3);
+  EXPECT_TRUE(CanAccumulate("MatMulWeightGrad", kPipecDomain));
+  EXPECT_FALSE(CanAccumulate("MatMulWeightGrad", ""));
+  EXPECT_FALSE(CanAccumulate("Adam", kPipecDomain));
+}
+
+TEST(InferHelperTypes, SumsHaveTheTypesOfResults) {
+  GraphBuilder b;
+  const OpInfo& info = *FindOp("FusedMatMul", kPipecDomain);
+  const auto infer = [&](std::vector<Value*> operands) {
+    return InferHelperTypes(info, GraphBuilder::Spec("FusedMatMul", operands, 1, With({{"accumulate", int64_t{1}}})));
+  };
+  const auto types = infer({b.Input({2, 4}), b.Input({4, 3}), b.Input({2, 3})});
+  ASSERT_TRUE(types.ok()) << types.status();
+  EXPECT_EQ((*types)[0], (TensorType{DType::kFloat32, {2, 3}}));
+  EXPECT_FALSE(infer({b.Input({2, 4}), b.Input({4, 3}), b.Input({3})}).ok());
+  EXPECT_FALSE(infer({}).ok());
+  EXPECT_FALSE(InferHelperTypes(*FindOp("SquaredNorm", kPipecDomain),
+                                GraphBuilder::Spec("SquaredNorm", {b.Input({3}), b.Input({})}, 1,
+                                                   With({{"accumulate", int64_t{1}}})))
+                   .ok());
 }
 
 }  // namespace

@@ -193,7 +193,7 @@ class Lifetimes {
       const Value* result = node.outputs()[k];
       if (!result) continue;
       const Value* kept =
-          alias == Alias::kSameMemory ? node.input(AliasInput(*info, static_cast<int>(k))) : nullptr;
+          alias == Alias::kSameMemory ? node.input(AliasInput(node, static_cast<int>(k))) : nullptr;
       const bool updates = kept && &BufferOf(kept) == &BufferOf(result);
       sound_ &= updates == (kept != nullptr) && updates == Keeps(result);
       WriteAt(result, microbatch, 2 * now_ + 1);

@@ -26,14 +26,14 @@ bool IsPointwise(const Convolution &convolution);
 absl::StatusOr<std::unique_ptr<Kernel>> MakePointwiseConvolution(const Convolution &convolution, bool bias);
 
 // As MakeOneDnnConvolution: (dY, X) -> (dW) of a convolution that is not transposed,
-// or, with `dy` = 1, (X, dY) -> (dW).
+// or, with `dy` = 1, (X, dY) -> (dW). With `add`, dW is added to what lies there.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnWeightGradient(const Convolution &convolution, DType dtype,
-                                                                 int dy);
+                                                                 int dy, bool add);
 
 // Whether dW is large against what a matrix product makes it of.
 bool HasFewWindows(const Convolution &convolution);
 
 // The same in float32 of a convolution that has few windows.
-absl::StatusOr<std::unique_ptr<Kernel>> MakeWeightGradientProduct(const Convolution &convolution, int dy);
+absl::StatusOr<std::unique_ptr<Kernel>> MakeWeightGradientProduct(const Convolution &convolution, int dy, bool add);
 
 }  // namespace pipec::cpu

@@ -9,6 +9,7 @@
 #include "runtime/device/cpu/kernels/convolution.h"
 #include "runtime/device/cpu/kernels/make_kernel.h"
 #include "runtime/device/cpu/kernels/register.h"
+#include "runtime/device/operands/sums.h"
 
 namespace pipec::cpu {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 // dW[channel of Y, channel of X in its group, tap] = sum of dY[window] * X[where the tap reads], sample by
 // sample, window by window. `x` has the places, `dy` the windows.
 template <typename T>
-void ConvolveForWeights(const Convolution& c, const T* dy, const T* x, T* dw) {
+void ConvolveForWeights(const Convolution& c, const T* dy, const T* x, T* dw, bool add) {
   const auto& [depth, height, width] = c.windows.axes;
   const int64_t rows = c.groups * c.y_channels * c.x_channels;
   ParallelFor(rows, internal::ConvolutionGrain(c, rows),
@@ -47,7 +48,8 @@ void ConvolveForWeights(const Convolution& c, const T* dy, const T* x, T* dw) {
                             }
                           }
                         }
-                        *to++ = sum;
+                        *to = add ? *to + sum : sum;
+                        ++to;
                       }
                     }
                   }
@@ -118,19 +120,20 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareWeightGrad(const KernelSpec& spec
                    ReadConvolution(spec, x.shape, ResultShape(spec), dy.shape, kTransposed));
   // W lies as if X, which has the windows of a transposed convolution, were its result.
   const Convolution c = kTransposed ? Turned(forward) : forward;
+  constexpr int kDy = kTransposed ? 1 : 0;
   if (dy.dtype == DType::kFloat32 && c.multiplications() > 0 && HasFewWindows(c))
-    return MakeWeightGradientProduct(c, kTransposed ? 1 : 0);
+    return MakeAccumulating(spec, [&](bool add) { return MakeWeightGradientProduct(c, kDy, add); });
   // oneDNN 2.6 leaves what its scratch memory held before in the gradients of idle taps of 16-bit weights.
   if (dy.dtype != DType::kFloat32 && dy.dtype != DType::kFloat64 && HasIdleTaps(c))
     return absl::UnimplementedError(absl::StrCat("taps that meet padding only, in ", Name(dy.dtype)));
   if (IsOneDnnFloat(dy.dtype) && c.multiplications() > 0)
-    return MakeOneDnnWeightGradient(c, dy.dtype, kTransposed ? 1 : 0);
-  return ForFloats(spec, dy.dtype, [=](auto zero) {
+    return MakeAccumulating(spec, [&](bool add) { return MakeOneDnnWeightGradient(c, dy.dtype, kDy, add); });
+  return ForFloats(spec, dy.dtype, [=, accumulates = spec.accumulates](auto zero) {
     using T = decltype(zero);
     return MakeKernel(0, [=](const KernelArguments& arguments) {
       const T *dy = Input<T>(arguments, 0), *x = Input<T>(arguments, 1);
       if (kTransposed) std::swap(dy, x);
-      ConvolveForWeights(c, dy, x, Output<T>(arguments, 0));
+      ConvolveForWeights(c, dy, x, Output<T>(arguments, 0), accumulates && !arguments.first_microbatch);
       return absl::OkStatus();
     });
   });
@@ -140,9 +143,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareWeightGrad(const KernelSpec& spec
 
 void RegisterConvolutionGradKernels(KernelRegistry& registry) {
   registry.Add("ConvInputGrad", kPipecDomain, PrepareInputGrad<false>);
-  registry.Add("ConvWeightGrad", kPipecDomain, PrepareWeightGrad<false>);
+  registry.Add("ConvWeightGrad", kPipecDomain, PrepareWeightGrad<false>, /*adds=*/true);
   registry.Add("ConvTransposeInputGrad", kPipecDomain, PrepareInputGrad<true>);
-  registry.Add("ConvTransposeWeightGrad", kPipecDomain, PrepareWeightGrad<true>);
+  registry.Add("ConvTransposeWeightGrad", kPipecDomain, PrepareWeightGrad<true>, /*adds=*/true);
 }
 
 }  // namespace pipec::cpu

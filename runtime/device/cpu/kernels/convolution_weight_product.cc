@@ -108,13 +108,14 @@ bool HasFewWindows(const Convolution& c) {
          2 * c.batch * c.windows.windows() <= std::min(c.y_channels, c.x_channels * c.windows.taps());
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeWeightGradientProduct(const Convolution& c, int dy) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeWeightGradientProduct(const Convolution& c, int dy, bool add) {
   ASSIGN_OR_RETURN(std::unique_ptr<Kernel> product, MakeOneDnnProduct({.dtype = DType::kFloat32,
                                                                        .result = DType::kFloat32,
                                                                        .m = c.y_channels,
                                                                        .k = c.batch * c.windows.windows(),
                                                                        .n = c.x_channels * c.windows.taps(),
-                                                                       .transpose_b = true}));
+                                                                       .transpose_b = true,
+                                                                       .add = add}));
   return std::make_unique<WeightGradientProduct>(std::move(product), c, dy);
 }
 

@@ -57,14 +57,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGather(const KernelSpec& spec) {
 template <typename T, typename I>
 class GatherGradKernel : public Kernel {
  public:
-  explicit GatherGradKernel(const GatherSizes& sizes) : sizes_(sizes) {}
+  GatherGradKernel(const GatherSizes& sizes, bool accumulates) : sizes_(sizes), accumulates_(accumulates) {}
 
   absl::Status Launch(Stream&, const KernelArguments& arguments) override {
     const auto* dy = static_cast<const T*>(arguments.inputs[0]);
     const auto* indices = static_cast<const I*>(arguments.inputs[1]);
     auto* ddata = static_cast<T*>(arguments.outputs[0]);
     const GatherSizes& s = sizes_;
-    std::memset(ddata, 0, s.outer * s.dim * s.inner * sizeof(T));
+    if (!accumulates_ || arguments.first_microbatch) std::memset(ddata, 0, s.outer * s.dim * s.inner * sizeof(T));
     if (s.outer * s.inner == 0) return absl::OkStatus();
     RETURN_IF_ERROR(CheckIndices(indices, s.count, {s.dim}));
     const auto add = [&](int64_t outer, int64_t column, int64_t columns) {
@@ -89,6 +89,7 @@ class GatherGradKernel : public Kernel {
 
  private:
   const GatherSizes sizes_;
+  const bool accumulates_;
 };
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareGatherGrad(const KernelSpec& spec) {
@@ -97,8 +98,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGatherGrad(const KernelSpec& spec
   const bool wide = spec.inputs[1].type.dtype == DType::kInt64;
   auto kernel = ForType<std::unique_ptr<Kernel>>(Floats(), dtype, [&](auto t) -> std::unique_ptr<Kernel> {
     using T = typename decltype(t)::type;
-    if (wide) return std::make_unique<GatherGradKernel<T, int64_t>>(sizes);
-    return std::make_unique<GatherGradKernel<T, int32_t>>(sizes);
+    if (wide) return std::make_unique<GatherGradKernel<T, int64_t>>(sizes, spec.accumulates);
+    return std::make_unique<GatherGradKernel<T, int32_t>>(sizes, spec.accumulates);
   });
   if (kernel == nullptr) return NoKernelFor(spec, dtype);
   return kernel;
@@ -108,7 +109,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGatherGrad(const KernelSpec& spec
 
 void RegisterGatherKernels(KernelRegistry& registry) {
   registry.Add("Gather", "", PrepareGather);
-  registry.Add("GatherGrad", "ai.pipec", PrepareGatherGrad);
+  registry.Add("GatherGrad", "ai.pipec", PrepareGatherGrad, /*adds=*/true);
 }
 
 }  // namespace pipec::cpu

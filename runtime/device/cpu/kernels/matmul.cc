@@ -10,6 +10,7 @@
 #include "runtime/device/cpu/kernels/matrix_product.h"
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/parallel_for.h"
+#include "runtime/device/operands/sums.h"
 
 namespace pipec::cpu {
 namespace {
@@ -56,6 +57,8 @@ std::unique_ptr<Kernel> MakeAdding(std::unique_ptr<Kernel> product, const Addend
 // oneDNN adds a bias itself, before it multiplies by alpha, and applies Gelu.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeAddedProduct(const KernelSpec& spec, AddedProduct added) {
   MatrixProduct& product = added.product;
+  if (spec.accumulates && (added.addend || product.activation != ProductActivation::kNone))
+    return Invalid(spec, "a product with a bias or an activation does not accumulate");
   const bool onednn = (product.dtype == DType::kFloat32 || IsSmallFloat(product.dtype)) && product.k > 0;
   const bool own_bias = onednn && added.addend && added.addend->is_bias() && product.alpha == 1;
   const bool own_gelu =
@@ -64,7 +67,12 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeAddedProduct(const KernelSpec& spec,
     return MakeActivatedProduct(
         spec, [](const KernelSpec& part) { return Kernels().Find(part.op, part.domain)(part); });
   }
-  if (!added.addend) return MakeProduct(spec, product);
+  if (!added.addend) {
+    return MakeAccumulating(spec, [&](bool add) {
+      product.add = add;
+      return MakeProduct(spec, product);
+    });
+  }
   if (own_bias) {
     product.bias = true;
     return MakeProduct(spec, product);
@@ -102,7 +110,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec) {
 void RegisterMatMulKernels(KernelRegistry& registry) {
   registry.Add("MatMul", "", Prepare<ReadMatMul>);
   registry.Add("Gemm", "", Prepare<ReadGemm>);
-  registry.Add("FusedMatMul", kPipecDomain, Prepare<ReadFusedMatMul>);
+  registry.Add("FusedMatMul", kPipecDomain, Prepare<ReadFusedMatMul>, /*adds=*/true);
 }
 
 }  // namespace pipec::cpu

@@ -10,6 +10,7 @@
 #include "runtime/device/cpu/kernels/register.h"
 #include "runtime/device/cpu/kernels/small_floats.h"
 #include "runtime/device/cpu/parallel_for.h"
+#include "runtime/device/operands/sums.h"
 
 namespace pipec::cpu {
 namespace {
@@ -28,6 +29,7 @@ struct RowSum : SumReduction<To> {
 template <typename From, typename To>
 class WeightGradKernel : public Kernel {
  public:
+  // The product adds itself as `gradient` says.
   WeightGradKernel(std::unique_ptr<Kernel> product, const WeightGradient& gradient)
       : product_(std::move(product)), gradient_(gradient) {}
 
@@ -37,13 +39,15 @@ class WeightGradKernel : public Kernel {
     const int64_t rows = gradient_.rows, columns = gradient_.columns;
     const From* const dy = Input<From>(arguments, 0);
     To* const bias = Output<To>(arguments, 1);
+    const bool add = gradient_.product.add;
     ParallelFor((columns + kColumns - 1) / kColumns, 1, [&](int64_t begin, int64_t end) {
       for (int64_t column = begin * kColumns; column < std::min(columns, end * kColumns);
            column += kColumns) {
         const int64_t width = std::min(kColumns, columns - column);
         double totals[kColumns] = {};
         FoldColumns<RowSum<From, To>, From>(dy + column, rows, columns, width, totals);
-        for (int64_t c = 0; c < width; ++c) bias[column + c] = static_cast<To>(totals[c]);
+        for (int64_t c = 0; c < width; ++c)
+          bias[column + c] = (add ? bias[column + c] : To{0}) + static_cast<To>(totals[c]);
       }
     });
     const void* const operands[] = {arguments.inputs[gradient_.dy_first ? 0 : 1],
@@ -57,23 +61,26 @@ class WeightGradKernel : public Kernel {
 };
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareWeightGrad(const KernelSpec& spec) {
-  ASSIGN_OR_RETURN(const WeightGradient gradient, ReadMatMulWeightGrad(spec));
+  ASSIGN_OR_RETURN(WeightGradient gradient, ReadMatMulWeightGrad(spec));
   const DType from = gradient.product.dtype, to = gradient.product.result;
-  ASSIGN_OR_RETURN(std::unique_ptr<Kernel> product, MakeProduct(spec, gradient.product));
-  const auto made = [&](auto x, auto sum) -> std::unique_ptr<Kernel> {
-    return std::make_unique<WeightGradKernel<decltype(x), decltype(sum)>>(std::move(product), gradient);
-  };
-  if (from == DType::kFloat32) return made(float{}, float{});
-  if (from == DType::kFloat64) return made(double{}, double{});
-  if (from == DType::kBFloat16 && to == DType::kFloat32) return made(BFloat16{}, float{});
-  if (from == DType::kFloat16 && to == DType::kFloat32) return made(Float16{}, float{});
-  return NoKernelFor(spec, from);
+  return MakeAccumulating(spec, [&](bool add) -> absl::StatusOr<std::unique_ptr<Kernel>> {
+    gradient.product.add = add;
+    ASSIGN_OR_RETURN(std::unique_ptr<Kernel> product, MakeProduct(spec, gradient.product));
+    const auto made = [&](auto x, auto sum) -> std::unique_ptr<Kernel> {
+      return std::make_unique<WeightGradKernel<decltype(x), decltype(sum)>>(std::move(product), gradient);
+    };
+    if (from == DType::kFloat32) return made(float{}, float{});
+    if (from == DType::kFloat64) return made(double{}, double{});
+    if (from == DType::kBFloat16 && to == DType::kFloat32) return made(BFloat16{}, float{});
+    if (from == DType::kFloat16 && to == DType::kFloat32) return made(Float16{}, float{});
+    return NoKernelFor(spec, from);
+  });
 }
 
 }  // namespace
 
 void RegisterMatMulWeightGradKernels(KernelRegistry& registry) {
-  registry.Add("MatMulWeightGrad", kPipecDomain, PrepareWeightGrad);
+  registry.Add("MatMulWeightGrad", kPipecDomain, PrepareWeightGrad, /*adds=*/true);
 }
 
 }  // namespace pipec::cpu

@@ -59,9 +59,15 @@ Description Describe(const Convolution &c, bool transposed) {
   return d;
 }
 
-std::unique_ptr<Kernel> MakeReorder(const dnnl::memory::desc &from, const dnnl::memory::desc &to) {
-  const dnnl::reorder::primitive_desc description(OneDnnEngine(), from, OneDnnEngine(), to,
-                                                  OneDnnAttributes());
+// With `add`, to what lies there.
+std::unique_ptr<Kernel> MakeReorder(const dnnl::memory::desc &from, const dnnl::memory::desc &to, bool add) {
+  dnnl::primitive_attr attributes = OneDnnAttributes();
+  if (add) {
+    dnnl::post_ops sum;
+    sum.append_sum(1);
+    attributes.set_post_ops(sum);
+  }
+  const dnnl::reorder::primitive_desc description(OneDnnEngine(), from, OneDnnEngine(), to, attributes);
   return MakeOneDnnKernel(dnnl::reorder(description), description.scratchpad_desc(),
                           {{DNNL_ARG_FROM, false, 0, from}, {DNNL_ARG_TO, true, 0, to}});
 }
@@ -72,16 +78,18 @@ struct Layouts {
 };
 
 // (a, b, bias?) -> (result): X, W and Y, or what a gradient has in their
-// places. A null reorder: the layouts agree.
+// places. A null reorder: the layouts agree. With `add`, what is made in the
+// workspace is added to the result, whatever the layouts.
 class ReorderedConvolution : public Kernel {
  public:
   ReorderedConvolution(std::unique_ptr<Kernel> main, const Layouts &a, const Layouts &b,
-                       const Layouts &result, bool has_bias)
+                       const Layouts &result, bool has_bias, bool add = false)
       : main_(std::move(main)), has_bias_(has_bias) {
-    const auto place = [this](int k, const Layouts &layouts, bool to) {
+    const auto place = [this, add](int k, const Layouts &layouts, bool to) {
       const auto &[own, wanted] = layouts;
-      if (own == wanted) return;
-      reorders_[k] = to ? MakeReorder(own, wanted) : MakeReorder(wanted, own);
+      const bool adds = add && !to;
+      if (own == wanted && !adds) return;
+      reorders_[k] = to ? MakeReorder(own, wanted, false) : MakeReorder(wanted, own, adds);
       offsets_[k] = reordered_bytes_;
       reordered_bytes_ += (static_cast<int64_t>(wanted.get_size()) + 63) / 64 * 64;
     };
@@ -147,7 +155,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Make(const Description &d, dnnl::algorit
 }
 
 // Operands `dy` and 1 - dy are dY and X.
-absl::StatusOr<std::unique_ptr<Kernel>> MakeWeightGradient(const Description &d, int dy) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeWeightGradient(const Description &d, int dy, bool add) {
   const auto algorithm = dnnl::algorithm::convolution_direct;
   const dnnl::convolution_forward::primitive_desc forward(
       {dnnl::prop_kind::forward_training, algorithm, d.Any(d.x), d.Any(d.w), d.Any(d.y), d.stride, d.dilation,
@@ -164,7 +172,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeWeightGradient(const Description &d,
                         {DNNL_ARG_SRC, false, 1 - dy, description.src_desc()},
                         {DNNL_ARG_DIFF_WEIGHTS, true, 0, description.diff_weights_desc()}}),
       dy == 0 ? of_dy : of_x, dy == 0 ? of_x : of_dy, Layouts{d.Weights(), description.diff_weights_desc()},
-      false);
+      false, add);
 }
 
 }  // namespace
@@ -180,10 +188,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnConvolution(const Convolution 
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeOneDnnWeightGradient(const Convolution &convolution, DType dtype,
-                                                                 int dy) {
+                                                                 int dy, bool add) {
   Description d = Describe(convolution, /*transposed=*/false);
   d.dtype = dtype;
-  return CatchOneDnn([&] { return MakeWeightGradient(d, dy); });
+  return CatchOneDnn([&] { return MakeWeightGradient(d, dy, add); });
 }
 
 }  // namespace pipec::cpu

@@ -78,12 +78,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeConvolution(const KernelSpec& spec, 
   const int64_t channels = product.groups * (by_windows ? product.window_channels : product.place_channels);
   const int64_t elements = by_windows ? axes.windows() : axes.places();
   const DType dtype = product.dtype;
+  const bool accumulates = spec.accumulates;
   const int64_t dims[] = {batch,          product.groups, product.place_channels, product.window_channels,
                           axes.windows(), axes.places()};
   if (std::find(std::begin(dims), std::end(dims), 0) != std::end(dims)) {
     // Nothing is added to nothing, or to the bias.
     const int64_t weights = NumElements(spec.outputs[0].type.shape);
-    return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) {
+    return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
+      if (roles.computed == Computed::kWeights && accumulates && !arguments.first_microbatch) return absl::OkStatus();
       if (roles.computed == Computed::kWeights)
         return FillChannels(stream, dtype, nullptr, arguments.outputs[0], 1, 1, weights);
       return FillChannels(stream, dtype, roles.bias < 0 ? nullptr : arguments.inputs[roles.bias],
@@ -112,7 +114,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeConvolution(const KernelSpec& spec, 
                         RETURN_IF_ERROR(FillChannels(stream, dtype, bias, computed, batch, channels, filled));
                       }
                       RETURN_IF_ERROR(dnn->Run(stream, places, operand(roles.weights), operand(roles.windows),
-                                               bias != nullptr, workspace + frame_bytes));
+                                               bias != nullptr || (accumulates && !arguments.first_microbatch),
+                                               workspace + frame_bytes));
                       if (!frame.needed() || roles.computed != Computed::kPlaces) return absl::OkStatus();
                       return frame.Leave(stream, places, bias, arguments.outputs[0]);
                     });
@@ -168,9 +171,9 @@ void RegisterConvolutionKernels(KernelRegistry& registry) {
   registry.Add("Conv", "", PrepareForward<false>);
   registry.Add("ConvTranspose", "", PrepareForward<true>);
   registry.Add("ConvInputGrad", kPipecDomain, PrepareGradient<false, false>);
-  registry.Add("ConvWeightGrad", kPipecDomain, PrepareGradient<false, true>);
+  registry.Add("ConvWeightGrad", kPipecDomain, PrepareGradient<false, true>, /*adds=*/true);
   registry.Add("ConvTransposeInputGrad", kPipecDomain, PrepareGradient<true, false>);
-  registry.Add("ConvTransposeWeightGrad", kPipecDomain, PrepareGradient<true, true>);
+  registry.Add("ConvTransposeWeightGrad", kPipecDomain, PrepareGradient<true, true>, /*adds=*/true);
 }
 
 }  // namespace pipec::cuda

@@ -11,6 +11,7 @@
 #include "runtime/device/cuda/kernels/register.h"
 #include "runtime/device/cuda/launch.h"
 #include "runtime/device/operands/matrix_product.h"
+#include "runtime/device/operands/sums.h"
 
 namespace pipec::cuda {
 namespace {
@@ -96,8 +97,15 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeAddingKernel(const KernelSpec& spec,
 absl::StatusOr<std::unique_ptr<Kernel>> MakeAddedProduct(const KernelSpec& spec, const AddedProduct& added,
                                                          CudaContext& context) {
   const ProductActivation activation = added.product.activation;
-  if (!added.addend && activation == ProductActivation::kNone)
-    return MakeProduct(spec, added.product, context);
+  if (spec.accumulates && (added.addend || activation != ProductActivation::kNone))
+    return Invalid(spec, "a product with a bias or an activation does not accumulate");
+  if (!added.addend && activation == ProductActivation::kNone) {
+    return MakeAccumulating(spec, [&](bool add) {
+      MatrixProduct product = added.product;
+      product.add = add;
+      return MakeProduct(spec, product, context);
+    });
+  }
   const auto in_parts = [&]() -> absl::StatusOr<std::unique_ptr<Kernel>> {
     if (activation == ProductActivation::kNone) return MakeAddingKernel(spec, added, context);
     return MakeActivatedProduct(
@@ -135,7 +143,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec& spec, CudaCont
 void RegisterMatMulKernels(KernelRegistry& registry) {
   registry.Add("MatMul", "", Prepare<ReadMatMul>);
   registry.Add("Gemm", "", Prepare<ReadGemm>);
-  registry.Add("FusedMatMul", kPipecDomain, Prepare<ReadFusedMatMul>);
+  registry.Add("FusedMatMul", kPipecDomain, Prepare<ReadFusedMatMul>, /*adds=*/true);
 }
 
 }  // namespace pipec::cuda

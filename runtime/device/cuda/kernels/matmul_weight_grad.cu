@@ -1,5 +1,6 @@
-// MatMulWeightGrad (dY, X) -> (dW, dBias): cuBLASLt's product with its bias gradient; where it has none, the
-// product and sums of dY's rows, in an order that the shape fixes.
+// MatMulWeightGrad (dY, X) -> (dW, dBias): cuBLASLt's product with its bias gradient; where it has none, or where
+// both are added to what lies there, which its bias gradient cannot be, the product and sums of dY's rows, in an order
+// that the shape fixes.
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/kernels/blas_product.h"
 #include "runtime/device/cuda/kernels/elements.cuh"
@@ -8,6 +9,7 @@
 #include "runtime/device/cuda/kernels/register.h"
 #include "runtime/device/cuda/launch.h"
 #include "runtime/device/operands/matrix_product.h"
+#include "runtime/device/operands/sums.h"
 
 namespace pipec::cuda {
 namespace {
@@ -15,7 +17,7 @@ namespace {
 // 32 neighbouring columns a block, kLanes threads each.
 constexpr int kLanes = kThreads / 32;
 template <typename From, typename To>
-__global__ void __launch_bounds__(kThreads) SumRows(const From* dy, To* sums, int64_t rows, int64_t columns) {
+__global__ void __launch_bounds__(kThreads) SumRows(const From* dy, To* sums, int64_t rows, int64_t columns, bool add) {
   __shared__ double partial[kThreads];
   const int own = threadIdx.x % 32, lane = threadIdx.x / 32;
   for (int64_t begin = int64_t{blockIdx.x} * 32; begin < columns; begin += int64_t{gridDim.x} * 32) {
@@ -29,7 +31,8 @@ __global__ void __launch_bounds__(kThreads) SumRows(const From* dy, To* sums, in
     if (lane == 0 && column < columns) {
       double total = partial[own];
       for (int other = 1; other < kLanes; ++other) total += partial[other * 32 + own];
-      sums[column] = Narrow<To>(static_cast<Compute<To>>(total));
+      const Compute<To> own_sum = static_cast<Compute<To>>(total);
+      sums[column] = Narrow<To>(add ? Widen(sums[column]) + own_sum : own_sum);
     }
     __syncthreads();
   }
@@ -45,12 +48,12 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeSums(const KernelSpec& spec, const W
     using From = typename decltype(from_tag)::type;
     using To = typename decltype(to_tag)::type;
     return MakeKernel(0,
-                      [rows = gradient.rows, columns = gradient.columns](
+                      [rows = gradient.rows, columns = gradient.columns, add = gradient.product.add](
                           cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
                         if (columns == 0) return absl::OkStatus();
                         return Launch(SumRows<From, To>, BlocksFor((columns + 31) / 32 * kThreads), kThreads,
                                       stream, Input<From>(arguments, 0), Output<To>(arguments, 1), rows,
-                                      columns);
+                                      columns, add);
                       });
   };
   return ForAllFloats(spec, gradient.product.dtype, [&](auto tag) {
@@ -79,12 +82,13 @@ absl::StatusOr<std::shared_ptr<BlasProduct>> WithSums(const KernelSpec& spec, co
                                                       CudaContext& context) {
   const MatrixProduct& product = gradient.product;
   if (product.m * product.k * product.n == 0) return absl::UnimplementedError("an empty product");
+  if (product.add) return absl::UnimplementedError("a bias gradient that is added");
   return BlasProduct::Create(spec, product, gradient.dy_first ? Epilogue::kSumOfA : Epilogue::kSumOfB,
                              context);
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> PrepareWeightGrad(const KernelSpec& spec, CudaContext& context) {
-  ASSIGN_OR_RETURN(const WeightGradient gradient, ReadMatMulWeightGrad(spec));
+absl::StatusOr<std::unique_ptr<Kernel>> MakeWeightGrad(const KernelSpec& spec, const WeightGradient& gradient,
+                                                       CudaContext& context) {
   const MatrixProduct& product = gradient.product;
   const Order order = gradient.dy_first ? Order{0, 1} : Order{1, 0};
   absl::StatusOr<std::shared_ptr<BlasProduct>> blas = WithSums(spec, gradient, context);
@@ -102,10 +106,18 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareWeightGrad(const KernelSpec& spec
                     });
 }
 
+absl::StatusOr<std::unique_ptr<Kernel>> PrepareWeightGrad(const KernelSpec& spec, CudaContext& context) {
+  ASSIGN_OR_RETURN(WeightGradient gradient, ReadMatMulWeightGrad(spec));
+  return MakeAccumulating(spec, [&](bool add) {
+    gradient.product.add = add;
+    return MakeWeightGrad(spec, gradient, context);
+  });
+}
+
 }  // namespace
 
 void RegisterMatMulWeightGradKernels(KernelRegistry& registry) {
-  registry.Add("MatMulWeightGrad", kPipecDomain, PrepareWeightGrad);
+  registry.Add("MatMulWeightGrad", kPipecDomain, PrepareWeightGrad, /*adds=*/true);
 }
 
 }  // namespace pipec::cuda

@@ -122,7 +122,8 @@ __global__ void __launch_bounds__(kThreads) FillLists(const Lists lists) {
   }
 }
 
-// Of `outer` tensors of lists.rows rows of `inner` elements, each with lists.updates rows of updates.
+// Of `outer` tensors of lists.rows rows of `inner` elements, each with lists.updates rows of updates. No data: of
+// zeros; data may be y.
 template <typename Op, typename T>
 __global__ void __launch_bounds__(kThreads)
     UpdateRows(const T* data, const T* updates, T* y, const Lists lists, int64_t outer, int64_t inner) {
@@ -166,13 +167,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareGatherGrad(const KernelSpec& spec
   ASSIGN_OR_RETURN(const GatherSizes sizes, GatherGradSizesOf(spec));
   RETURN_IF_ERROR(CheckRows(spec, sizes.dim, sizes.count));
   const IndexReader reader = IndexReader::Of(spec, 1, sizes.dim, context);
-  return ForAllFloats(spec, spec.inputs[0].type.dtype, [=](auto tag) {
+  return ForAllFloats(spec, spec.inputs[0].type.dtype, [=, accumulates = spec.accumulates](auto tag) {
     using T = typename decltype(tag)::type;
     return MakeKernel(
         Lists::Bytes(sizes.dim, sizes.count), [=](cudaStream_t stream, const KernelArguments& arguments) {
+          const T* const sum = accumulates && !arguments.first_microbatch ? Output<T>(arguments, 0) : nullptr;
           return RunUpdates<Add, T>(stream, arguments.workspace, sizes.dim, sizes.count, sizes.outer,
-                                    sizes.inner, static_cast<const T*>(nullptr), Input<T>(arguments, 0),
-                                    Output<T>(arguments, 0), [&](const Lists& lists) {
+                                    sizes.inner, sum, Input<T>(arguments, 0), Output<T>(arguments, 0),
+                                    [&](const Lists& lists) {
                                       return Launch(FindTargets, BlocksFor(sizes.count), kThreads, stream,
                                                     arguments.inputs[1], lists, reader);
                                     });
@@ -283,7 +285,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareScatterElements(const KernelSpec&
 }  // namespace
 
 void RegisterScatterKernels(KernelRegistry& registry) {
-  registry.Add("GatherGrad", kPipecDomain, PrepareGatherGrad);
+  registry.Add("GatherGrad", kPipecDomain, PrepareGatherGrad, /*adds=*/true);
   registry.Add("ScatterElements", "", PrepareScatterElements);
   registry.Add("ScatterND", "", PrepareScatterNd);
 }
