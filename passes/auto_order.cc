@@ -44,6 +44,7 @@ struct Stages {
   ScheduleProblem problem;
   double bound = 0;  // seconds of a step
   double samples = 0;
+  std::vector<double> updates;  // by rank, seconds
   const std::vector<Schedule>* named = nullptr;
 };
 
@@ -57,6 +58,12 @@ absl::StatusOr<Stages> StagesOf(const std::vector<Schedule>& named, std::shared_
   stages.bound = MakespanBound(stages.problem);
   stages.samples = static_cast<double>(module->microbatch_size * shape.microbatches * module->replicas);
   stages.named = &named;
+  for (const std::vector<SimulatedAction>& slices : module->simulation.ranks) {
+    double& seconds = stages.updates.emplace_back(0);
+    for (const SimulatedAction& slice : slices) {
+      if (slice.action.kind == ActionKind::kUpdate) seconds += slice.end - slice.start;
+    }
+  }
   return stages;
 }
 
@@ -110,9 +117,19 @@ void TryFoundOrders(const Placements& placements, const BestNamed& best, double 
       of_best = absl::AlreadyExistsError("among the others");
     if (may_gain(way, best_seconds)) best_seconds = TryBest(std::move(way), best_seconds, trials);
   }
-  // The time of a step may be another's than that of its order: here it counts what the order gains for these stages.
-  if (of_best.ok() && may_gain(*of_best, best.order_seconds))
-    TryBest(*std::move(of_best), best.order_seconds, trials);
+  if (!of_best.ok()) return;
+  // A step takes as long as the rank that has most to do from its first action to its last, which need not be the
+  // last to end.
+  if (absl::StatusOr<Schedule> shorter = ShortenSpans(of_best->problem, of_best->updates, *best.schedule);
+      shorter.ok()) {
+    shorter->name = kAutoSchedule;
+    if (trials.Try(Found(*std::move(shorter), best.schedule))) {
+      trials.BoundLast(of_best->bound);
+    } else {
+      trials.ForgetLast();
+    }
+  }
+  if (may_gain(*of_best, best.order_seconds)) TryBest(*std::move(of_best), best.order_seconds, trials);
 }
 
 }  // namespace pipec

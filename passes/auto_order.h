@@ -25,7 +25,7 @@ struct BestNamed {
 
 // For every way to place the stages, cut for no schedule in particular, the best order of F, I and W apart that fits
 // the memory, where one is found that ends before `best_seconds` and can be among the two best, is tried; and for
-// the stages of `best`, where they are others, one that ends before its own.
+// the stages of `best`, where they are others, one that ends before its own, and one whose step is shorter.
 void TryFoundOrders(const Placements& placements, const BestNamed& best, double best_seconds,
                     PlanMaker& maker, PlanTrials& trials);
 

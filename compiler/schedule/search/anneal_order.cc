@@ -12,8 +12,8 @@ constexpr int kFarthest = 6;                        // places
 
 class Annealer {
  public:
-  Annealer(const Tasks& tasks, BestOrder& best)
-      : tasks_(tasks), timer_(tasks), best_(best), order_(best.order) {}
+  Annealer(const Tasks& tasks, absl::FunctionRef<double(const TaskOrder&)> seconds, BestOrder& best)
+      : tasks_(tasks), seconds_(seconds), best_(best), order_(best.order) {}
 
   void Run(int tries) {
     double now = best_.makespan;
@@ -28,7 +28,7 @@ class Annealer {
       for (int n = 0; n < farthest && MayPass(list, to, to + direction); ++n, to += direction)
         std::swap(list[to], list[to + direction]);
       if (to == from) continue;
-      const double next = FitsMemory(list, rank, tasks_) ? timer_.Makespan(order_) : 2 * now;
+      const double next = FitsMemory(list, rank, tasks_) ? seconds_(order_) : 2 * now;
       if (next <= now || engine_() * 0x1p-32 < std::exp((now - next) / temperature)) {
         now = next;
         best_.Offer(now, order_);
@@ -49,7 +49,7 @@ class Annealer {
   }
 
   const Tasks& tasks_;
-  OrderTimer timer_;
+  const absl::FunctionRef<double(const TaskOrder&)> seconds_;
   BestOrder& best_;
   TaskOrder order_;
   std::mt19937 engine_;
@@ -57,8 +57,9 @@ class Annealer {
 
 }  // namespace
 
-void AnnealOrder(const Tasks& tasks, int tries, BestOrder& best) {
-  if (!best.order.empty()) Annealer(tasks, best).Run(tries);
+void AnnealOrder(const Tasks& tasks, int tries, absl::FunctionRef<double(const TaskOrder&)> seconds,
+                 BestOrder& best) {
+  if (!best.order.empty()) Annealer(tasks, seconds, best).Run(tries);
 }
 
 }  // namespace pipec

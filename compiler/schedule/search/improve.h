@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "absl/functional/function_ref.h"
 #include "compiler/schedule/search/tasks.h"
 
 namespace pipec {
@@ -24,8 +25,10 @@ struct BestOrder {
 // List scheduling with preferences from a grid, the best few of which are then changed at random as long as that helps.
 void TunePriorities(const Tasks& tasks, int tries, BestOrder& best);
 
-// Moves tasks within the lists of their ranks (simulated annealing at a low temperature).
-void AnnealOrder(const Tasks& tasks, int tries, BestOrder& best);
+// Moves tasks within the lists of their ranks (simulated annealing at a low temperature). `seconds`: of an order, what
+// is to become less; BestOrder's makespan and bound are of that here.
+void AnnealOrder(const Tasks& tasks, int tries, absl::FunctionRef<double(const TaskOrder&)> seconds,
+                 BestOrder& best);
 
 // All orders, but for those that cannot be better: depth first over active schedules (Giffler and Thompson, 1960).
 // True if they were looked at within so many steps, that is, if `best` is the best there is.

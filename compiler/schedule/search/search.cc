@@ -58,7 +58,10 @@ absl::StatusOr<FoundSchedule> FindBestSchedule(const ScheduleProblem& problem,
   bool is_best = best.IsBest();
   if (!is_best && tasks.size() <= kSmall) is_best = BranchAndBound(tasks, kSteps, best);
   if (!is_best) TunePriorities(tasks, static_cast<int>(kTuning / tasks.size()), best);
-  if (!is_best && !best.IsBest()) AnnealOrder(tasks, static_cast<int>(kAnnealing / tasks.size()), best);
+  if (!is_best && !best.IsBest()) {
+    AnnealOrder(tasks, static_cast<int>(kAnnealing / tasks.size()),
+                [&timer](const TaskOrder& order) { return timer.Makespan(order); }, best);
+  }
   is_best |= best.IsBest();
   if (best.order.empty()) {
     return absl::ResourceExhaustedError(
@@ -66,6 +69,27 @@ absl::StatusOr<FoundSchedule> FindBestSchedule(const ScheduleProblem& problem,
                      problem.shape.ranks, " ranks was found that keeps to the memory of every rank"));
   }
   return FoundSchedule{ScheduleOf(best.order, tasks, problem), best.makespan, best.bound, is_best};
+}
+
+absl::StatusOr<Schedule> ShortenSpans(const ScheduleProblem& problem, absl::Span<const double> after,
+                                      const Schedule& start) {
+  RETURN_IF_ERROR(CheckProblem(problem));
+  const Tasks tasks(problem);
+  OrderTimer timer(tasks);
+  const auto seconds = [&](const TaskOrder& order) { return timer.LongestSpan(order, after); };
+  BestOrder best;
+  if (const TaskOrder order = OrderOf(start, tasks); FitsMemory(order, tasks)) best.Offer(seconds(order), order);
+  if (best.order.empty()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("schedule ", start.name, " keeps more than the memory of a rank"));
+  }
+  std::vector<double> work(after.begin(), after.end());
+  for (const Tasks::Stage& stage : tasks.stages) {
+    work[stage.rank] += (stage.seconds[kRowF] + stage.seconds[kRowI] + stage.seconds[kRowW]) * tasks.microbatches;
+  }
+  best.bound = *std::max_element(work.begin(), work.end());
+  AnnealOrder(tasks, static_cast<int>(kAnnealing / tasks.size()), seconds, best);
+  return ScheduleOf(best.order, tasks, problem);
 }
 
 }  // namespace pipec

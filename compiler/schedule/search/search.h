@@ -22,4 +22,11 @@ struct FoundSchedule {
 absl::StatusOr<FoundSchedule> FindBestSchedule(const ScheduleProblem& problem,
                                                absl::Span<const Schedule> starts);
 
+// From `start`, a schedule of the problem's shape and placement, one whose longest span of a rank is shorter, where
+// local search finds it; never longer. The span: from the start of its first action to the end of its last, and
+// `after` that (P entries, seconds; such as its update). Where steps follow one another, a step takes no less. A
+// function of its arguments. ResourceExhausted if `start` does not fit the memory.
+absl::StatusOr<Schedule> ShortenSpans(const ScheduleProblem& problem, absl::Span<const double> after,
+                                      const Schedule& start);
+
 }  // namespace pipec

@@ -85,10 +85,11 @@ OrderTimer::OrderTimer(const Tasks& tasks)
     : tasks_(tasks),
       arrival_(tasks.arcs.size() * tasks.microbatches),
       channel_free_(tasks.ranks * tasks.ranks),
+      first_(tasks.ranks),
       now_(tasks.ranks),
       next_(tasks.ranks) {}
 
-double OrderTimer::Makespan(const TaskOrder& order) {
+bool OrderTimer::Run(const TaskOrder& order) {
   std::fill(arrival_.begin(), arrival_.end(), kNever);
   std::fill(channel_free_.begin(), channel_free_.end(), 0);
   std::fill(now_.begin(), now_.end(), 0);
@@ -106,6 +107,7 @@ double OrderTimer::Makespan(const TaskOrder& order) {
             start = std::max(start, arrival_[tasks_.arcs[arc].arrivals + m]);
           if (start == kNever) break;
         }
+        if (next_[r] == 0) first_[r] = start;
         now_[r] = start + stage.seconds[row];
         if (row == kRowW) continue;
         // All messages of a channel are made by one rank, in the order of its list.
@@ -120,12 +122,21 @@ double OrderTimer::Makespan(const TaskOrder& order) {
       }
     }
   }
-  double makespan = 0;
   for (int r = 0; r < tasks_.ranks; ++r) {
-    if (next_[r] < order[r].size()) return kNever;
-    makespan = std::max(makespan, now_[r]);
+    if (next_[r] < order[r].size()) return false;
   }
-  return makespan;
+  return true;
+}
+
+double OrderTimer::Makespan(const TaskOrder& order) {
+  return Run(order) ? *std::max_element(now_.begin(), now_.end()) : kNever;
+}
+
+double OrderTimer::LongestSpan(const TaskOrder& order, absl::Span<const double> after) {
+  if (!Run(order)) return kNever;
+  double longest = 0;
+  for (int r = 0; r < tasks_.ranks; ++r) longest = std::max(longest, now_[r] - first_[r] + after[r]);
+  return longest;
 }
 
 }  // namespace pipec

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "absl/types/span.h"
 #include "compiler/schedule/search/problem.h"
 
 namespace pipec {
@@ -60,10 +61,17 @@ class OrderTimer {
   explicit OrderTimer(const Tasks& tasks);
   // Seconds until the last task ends; infinity if the order never ends.
   double Makespan(const TaskOrder& order);
+  // Seconds of the rank that has most from the start of its first task to the end of its last, and `after` that (P
+  // entries); infinity if the order never ends.
+  double LongestSpan(const TaskOrder& order, absl::Span<const double> after);
 
  private:
+  // Fills first_ and now_; false if the order never ends.
+  bool Run(const TaskOrder& order);
+
   const Tasks& tasks_;
-  std::vector<double> arrival_, channel_free_, now_;
+  std::vector<double> arrival_, channel_free_;
+  std::vector<double> first_, now_;  // by rank: when its first task starts; when its last so far ends
   std::vector<size_t> next_;
 };
 

@@ -178,5 +178,50 @@ TEST(FindBestSchedule, IsSoundAndNeverWorseThanTheNamedOnes) {
   }
 }
 
+// Seconds that the rank with most to do has from its first action to what is `after` its last.
+double LongestSpan(const Schedule& schedule, const ScheduleProblem& problem, const std::vector<double>& after) {
+  const auto simulation = Simulate(schedule, problem.links, problem.times);
+  if (!simulation.ok()) return kNone;
+  double longest = 0;
+  for (size_t r = 0; r < after.size(); ++r) {
+    const std::vector<SimulatedAction>& slices = simulation->ranks[r];
+    longest = std::max(longest, slices.back().end - slices.front().start + after[r]);
+  }
+  return longest;
+}
+
+TEST(ShortenSpans, IsSoundAndShortensMost) {
+  Numbers numbers(3);
+  int shorter = 0, shortest = 0, all = 0;
+  for (int k = 0; k < 24; ++k) {
+    SCOPED_TRACE(k);
+    const ScheduleShape shape{2 + k % 4, 1, 6 + 2 * (k % 3)};
+    ScheduleProblem problem = RandomProblem(shape, Placement::kLoop, numbers, k % 3 == 0);
+    std::vector<double> after;
+    for (int r = 0; r < shape.ranks; ++r) after.push_back(numbers.Between(0, 4));
+    const auto start = FindSchedule("zb-h1")->generate(shape);
+    ASSERT_TRUE(start.ok());
+    const auto found = ShortenSpans(problem, after, *start);
+    EXPECT_EQ(found.ok(), Fits(*start, problem));
+    if (!found.ok()) continue;
+    EXPECT_TRUE(Fits(*found, problem));
+    EXPECT_EQ(CheckSchedule(*found, {}), absl::OkStatus());
+    const double before = LongestSpan(*start, problem, after), now = LongestSpan(*found, problem, after);
+    EXPECT_LE(now, before * (1 + 1e-9));
+    shorter += now < before * 0.999;
+    double work = 0;  // no span is shorter than what a rank does in it
+    for (int r = 0; r < shape.ranks; ++r) {
+      const StageTimes& times = problem.times[r];
+      work = std::max(work, (times.f + times.i + times.w) * shape.microbatches + after[r]);
+    }
+    EXPECT_GE(now, work * (1 - 1e-9));
+    shortest += now <= work * (1 + 1e-9);
+    ++all;
+  }
+  EXPECT_GE(all, 8);
+  EXPECT_GE(2 * shorter, all);
+  EXPECT_GE(2 * shortest, all) << shortest << " " << shorter;
+}
+
 }  // namespace
 }  // namespace pipec
