@@ -18,7 +18,7 @@ std::unique_ptr<Kernel> AccumulateKernel(int64_t n, int64_t samples) {
     const S* sum = Input<S>(arguments, 0);
     const T* x = Input<T>(arguments, 1);
     S* out = Output<S>(arguments, 0);
-    const bool first = arguments.scalars->microbatch == 0;
+    const bool first = arguments.first_microbatch;
     if (arguments.scalars->valid_samples < samples) {
       if (first) std::fill(out, out + n, S{0});
       return absl::OkStatus();

@@ -16,8 +16,8 @@ namespace {
 template <typename S, typename T>
 __global__ void __launch_bounds__(kThreads)
     AccumulateInto(const S* sum, const T* x, S* out, int64_t n, int64_t vectors, const StepScalars* scalars,
-                   int64_t samples) {
-  const bool first = scalars->microbatch == 0, padded = scalars->valid_samples < samples;
+                   int64_t samples, bool first) {
+  const bool padded = scalars->valid_samples < samples;
   if (padded && !first) {
     for (int64_t i = FirstItem(); i < n && sum != out; i += ItemStride()) out[i] = sum[i];
     return;
@@ -48,7 +48,7 @@ std::unique_ptr<Kernel> AccumulateKernel(int64_t n, int64_t samples) {
     const bool whole = sizeof(S) == sizeof(T) && Aligned(sum) && Aligned(x) && Aligned(out);
     const int64_t vectors = whole ? n / Vector<S>::kSize : 0;
     return Launch(AccumulateInto<S, T>, BlocksFor(vectors > 0 ? vectors : n), kThreads, stream, sum, x, out,
-                  n, vectors, arguments.scalars, samples);
+                  n, vectors, arguments.scalars, samples, arguments.first_microbatch);
   });
 }
 
