@@ -15,28 +15,16 @@ absl::Status NewEvent(cudaEvent_t* event) {
   return absl::OkStatus();
 }
 
-// The calling thread's GPU is another one as long as the object lives.
-class OnGpu {
- public:
-  explicit OnGpu(int gpu) : own_(gpu), status_(Enter(gpu)) {}
-  ~OnGpu() {
-    if (changed_) cudaSetDevice(own_);
-  }
-  OnGpu(const OnGpu&) = delete;
-  OnGpu& operator=(const OnGpu&) = delete;
-  const absl::Status& status() const { return status_; }
-
- private:
-  absl::Status Enter(int gpu) {
-    RETURN_IF_CUDA_ERROR(cudaGetDevice(&own_));
-    changed_ = own_ != gpu;
-    if (changed_) RETURN_IF_CUDA_ERROR(cudaSetDevice(gpu));
-    return absl::OkStatus();
-  }
-  int own_;
-  bool changed_ = false;
-  const absl::Status status_;
-};
+// Runs `work` with another GPU as the calling thread's.
+absl::Status OnGpu(int gpu, absl::FunctionRef<absl::Status()> work) {
+  int own = 0;
+  RETURN_IF_CUDA_ERROR(cudaGetDevice(&own));
+  if (own == gpu) return work();
+  RETURN_IF_CUDA_ERROR(cudaSetDevice(gpu));
+  absl::Status status = work();
+  status.Update(CudaStatus(cudaSetDevice(own), "cudaSetDevice"));
+  return status;
+}
 
 }  // namespace
 
@@ -177,12 +165,12 @@ absl::Status StepGraphs::End() {
 }
 
 absl::Status StepGraphs::Launch() {
-  const OnGpu on(gpu_);
-  RETURN_IF_ERROR(on.status());
-  for (const Member* member : come_) RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(stream_, member->ready_, 0));
-  RETURN_IF_CUDA_ERROR(cudaGraphLaunch(work_->graph, stream_));
-  RETURN_IF_CUDA_ERROR(cudaEventRecord(ended_, stream_));
-  return absl::OkStatus();
+  return OnGpu(gpu_, [this]() -> absl::Status {
+    for (const Member* member : come_) RETURN_IF_CUDA_ERROR(cudaStreamWaitEvent(stream_, member->ready_, 0));
+    RETURN_IF_CUDA_ERROR(cudaGraphLaunch(work_->graph, stream_));
+    RETURN_IF_CUDA_ERROR(cudaEventRecord(ended_, stream_));
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace pipec
