@@ -112,9 +112,9 @@ void TryFoundOrders(const Placements& placements, const BestNamed& best, double 
         placements.at({best.schedule->shape.virtual_stages, best.schedule->rank_of_stage});
     of_best = StagesOf(named, best.schedule, maker);
   }
+  bool are_others = true;
   for (Stages& way : ways) {
-    if (of_best.ok() && AreSame(way.problem, of_best->problem))
-      of_best = absl::AlreadyExistsError("among the others");
+    are_others &= !of_best.ok() || !AreSame(way.problem, of_best->problem);
     if (may_gain(way, best_seconds)) best_seconds = TryBest(std::move(way), best_seconds, trials);
   }
   if (!of_best.ok()) return;
@@ -129,7 +129,8 @@ void TryFoundOrders(const Placements& placements, const BestNamed& best, double 
       trials.ForgetLast();
     }
   }
-  if (may_gain(*of_best, best.order_seconds)) TryBest(*std::move(of_best), best.order_seconds, trials);
+  if (are_others && may_gain(*of_best, best.order_seconds))
+    TryBest(*std::move(of_best), best.order_seconds, trials);
 }
 
 }  // namespace pipec

@@ -24,8 +24,8 @@ struct BestNamed {
 };
 
 // For every way to place the stages, cut for no schedule in particular, the best order of F, I and W apart that fits
-// the memory, where one is found that ends before `best_seconds` and can be among the two best, is tried; and for
-// the stages of `best`, where they are others, one that ends before its own, and one whose step is shorter.
+// the memory, where one is found that ends before `best_seconds` and can be among the two best, is tried. For the
+// stages of `best`, one whose step is shorter, and where these stages are others, one that ends before its own.
 void TryFoundOrders(const Placements& placements, const BestNamed& best, double best_seconds,
                     PlanMaker& maker, PlanTrials& trials);
 

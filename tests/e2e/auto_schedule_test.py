@@ -83,7 +83,7 @@ class AutoSchedule(Case):
         self.assertGreaterEqual(report["candidates"][0]["order_s"], report["candidates_bound_s"] * (1 - 1e-9))
         said = self.run_tool(*command)
         self.assertIn("what no order of such stages can beat", said.stdout)
-        self.assertEqual(said.stderr.splitlines()[:2], [f"trying {what}, 3 ranks, 8 microbatches"
+        self.assertEqual(said.stderr.splitlines()[:2], [f"trying {what}, 3 ranks, 6 microbatches"
                                                         for what in ("schedules with a name", "orders that a search finds")])
         named = min(c["step_time_s"] for c in report["candidates"] if c["schedule"] != "auto" and "refusal" not in c)
         self.assertLess(report["step_time_s"], named)
