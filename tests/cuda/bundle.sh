@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What a machine with a GPU needs to run tests/cuda/run.sh, and this machine can make: programs and the libraries they link, but
-# neither glibc nor what the CUDA toolkit brings.
+# neither glibc nor NVIDIA's.
 #
 #   bash tests/cuda/bundle.sh BUILD OUT.tar.xz
 #
@@ -14,6 +14,9 @@ suites=${PIPEC_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/pipec}/onnx-1.22.0/share/o
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin" "$work/lib"
+for program in pipec make-model cuda_test bench-cuda; do
+  [ -f "$build/bin/$program" ] || { echo "bundle: there is no $build/bin/$program: build it first" >&2; exit 1; }
+done
 cp "$build"/bin/{pipec,make-model,cuda_test,bench-cuda} "$work/bin"
 if [ -f "$build/bin/emulated/piperun" ]; then
   cp "$build"/bin/emulated/{piperun,onnx-conformance} "$work/bin"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What a GPU says: kernels, ONNX's suites, whole plans, ranks that share it, compute-sanitizer, benches; the last lines are a
-# table. Takes what bundle.sh made, and needs of the machine bash, tar, xz, a driver and the CUDA toolkit's libraries;
-# compute-sanitizer, nsys and PyTorch are used where they are.
+# table. Takes what bundle.sh made, and needs of the machine bash, tar, xz, a driver and NVIDIA's libraries: the CUDA toolkit's,
+# cuDNN and NCCL, on LD_LIBRARY_PATH or as pip installs them. compute-sanitizer, nsys and PyTorch are used where they are.
 #
 #   bash tests/cuda/run.sh BUNDLE.tar.xz            at most 8 minutes
 #   bash tests/cuda/run.sh BUNDLE.tar.xz --small    little of each: the dry run over the emulation
@@ -20,7 +20,8 @@ bin=$work/bundle/bin
 toolkit=${CUDA_HOME:-/usr/local/cuda}
 export PIPEC_BIN=$bin
 export PATH=$toolkit/bin:$toolkit/compute-sanitizer:$PATH
-export LD_LIBRARY_PATH=$work/bundle/lib:$toolkit/lib64:$toolkit/lib:${LD_LIBRARY_PATH:-}
+pip=$(python3 -c 'import glob, nvidia; print(":".join(f for p in nvidia.__path__ for f in glob.glob(p + "/*/lib")))' 2>/dev/null)
+export LD_LIBRARY_PATH=$work/bundle/lib:$toolkit/lib64:$toolkit/lib:${LD_LIBRARY_PATH:-}:$pip
 start=$SECONDS
 rows=()
 failed=0
@@ -54,6 +55,12 @@ same_losses() {
     END { if (n == 0 || worst > 1e-4) { print "losses differ by " worst " in " n " steps"; exit 1 } print "losses differ by " worst + 0 " in " n " steps" }'
 }
 losses() { sed -n 's/.*"loss": *\([^,}]*\).*/\1/p' "$1" >"$2"; }
+
+missing=$(ldd "$bin"/* | awk '/not found/ {print $1}' | sort -u | tr '\n' ' ')
+if [ -n "$missing" ]; then
+  row libraries FAILED 0 "not on LD_LIBRARY_PATH nor where pip installs: $missing"
+  exit 1
+fi
 
 if [ -f "$work/bundle/emulated" ]; then
   row gpu passed 0 "the emulation on a CPU: figures mean nothing"
