@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -51,19 +52,19 @@ void PlanTrials::Refuse(PlanCandidate candidate, const absl::Status& why) {
 }
 
 bool PlanTrials::MayBeChosen(double sample_seconds) const {
-  constexpr double kNever = std::numeric_limits<double>::infinity();
-  double best = kNever, second = kNever;
-  for (const PlanCandidate& candidate : candidates_) {
-    if (!candidate.refusal.empty()) continue;
-    second = std::min(second, std::max(best, candidate.SampleSeconds()));
-    best = std::min(best, candidate.SampleSeconds());
-  }
-  return sample_seconds < second;
+  const std::vector<PlanCandidate> sorted = Sorted();
+  return sorted.size() < 2 || !sorted[1].refusal.empty() || sample_seconds < sorted[1].SampleSeconds();
 }
 
 std::vector<PlanCandidate> PlanTrials::Sorted() const {
   std::vector<PlanCandidate> sorted = candidates_;
   std::stable_sort(sorted.begin(), sorted.end(), IsBetter);
+  std::set<std::tuple<int, int, int>> found;
+  std::erase_if(sorted, [&](const PlanCandidate& candidate) {
+    const ScheduleShape& shape = candidate.shape;
+    return candidate.found &&
+           !found.insert({shape.ranks, shape.microbatches, shape.virtual_stages}).second;
+  });
   return sorted;
 }
 

@@ -30,7 +30,7 @@ class PlanTrials {
 
   const std::vector<PlanCandidate>& candidates() const { return candidates_; }
   // The least time a sample first, of equals the one with fewer ranks, then the one that needs less memory; refused
-  // ones last.
+  // ones last. Orders that searches found for one shape have the same flags: the best stands for all of them.
   std::vector<PlanCandidate> Sorted() const;
 
   const absl::Status& first_refusal() const { return first_refusal_; }

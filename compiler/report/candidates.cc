@@ -48,8 +48,7 @@ std::string CandidatesText(const Report& report) {
   if (report.candidates_passed_over > 0) {
     absl::StrAppend(&out, "(", Counted(report.candidates_passed_over, "more pair", "more pairs"),
                     " of ranks and microbatches not compiled: by their work alone they cannot be faster than "
-                    "the second, or "
-                    "the same plans with more microbatches are not)\n");
+                    "the second, or the same plans with more microbatches are not)\n");
   }
   if (report.candidates_bound_seconds > 0) {
     absl::StrAppendFormat(&out,

@@ -87,6 +87,9 @@ class AutoSchedule(Case):
                                                         for what in ("schedules with a name", "orders that a search finds")])
         named = min(c["step_time_s"] for c in report["candidates"] if c["schedule"] != "auto" and "refusal" not in c)
         self.assertLess(report["step_time_s"], named)
+        # Each row is what other flags give: the second is another plan than the first.
+        flags = [tuple(c[key] for key in ("schedule", "ranks", "microbatches", "virtual_stages")) for c in report["candidates"]]
+        self.assertEqual(len(set(flags)), len(flags))
 
     def test_for_inference_there_is_one(self):
         report = json.loads(self.run_tool("pipec", self.model, "--batch=16", "--microbatches=8", "--stages=3", "--schedule=auto",
