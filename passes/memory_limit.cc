@@ -45,15 +45,17 @@ absl::Status CheckMemoryLimit(const Module& module, const CompileOptions& option
   }
   const absl::Status status = CheckMemory(module.schedule, memory);
   if (status.ok()) return status;
+  const bool training = module.mode == Mode::kTrain;
   return WithLeastMemory(
       absl::ResourceExhaustedError(absl::StrCat(
           "rank ", worst, " needs ", needed(worst),
           " bytes of memory when cut so, the limit of its device is ", memory.limits[worst],
           " (--memory); less is needed with ",
-          options.recompute == Recompute::kNone && module.mode == Mode::kTrain ? "--recompute=auto, " : "",
-          "more --stages",
-          module.microbatch_size > 1 ? ", a smaller microbatch (--batch, --microbatches)" : "",
-          " or an optimizer with less state\n", status.message())),
+          options.recompute == Recompute::kNone && training ? "--recompute=auto, " : "", "more --stages",
+          module.microbatch_size > 1 ? absl::StrCat(training ? "," : " or",
+                                                    " a smaller microbatch (--batch, --microbatches)")
+                                     : "",
+          training ? " or an optimizer with less state" : "", "\n", status.message())),
       needed(worst));
 }
 

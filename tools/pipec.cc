@@ -114,9 +114,10 @@ bool StillAt(const Module& module, const PassInfo& pass) {
   return module.level >= Level::kStaged || module.stages.empty();
 }
 
-// Runs the pipeline or some passes, printing on the way what was asked for, but no drafts.
+// Runs the pipeline or some passes, printing on the way what was asked for, but no drafts. Sets `shown` where a module
+// was printed.
 absl::Status Lower(const PipecFlags& flags, Module& module, absl::Span<const std::string> passes,
-                   std::ostream& out) {
+                   std::ostream& out, bool& shown) {
   std::vector<PassTiming> timings;
   std::string at_level = flags.print_level == Name(module.level) ? Print(module) : "";
   PassManagerOptions options;
@@ -124,13 +125,17 @@ absl::Status Lower(const PipecFlags& flags, Module& module, absl::Span<const std
   if (flags.timing) options.timings = &timings;
   options.after_pass = [&](const PassInfo& pass, const Module& now) {
     if (pass.after == Level::kPlanned && flags.compile.context().options.draft_memory) return;
-    if (flags.print_after == pass.name) out << Print(now);
+    if (flags.print_after == pass.name) {
+      out << Print(now);
+      shown = true;
+    }
     if (flags.print_level == Name(now.level) && StillAt(now, pass)) at_level = Print(now);
   };
   const PassContext& context = flags.compile.context();
   RETURN_IF_ERROR(passes.empty() ? RunPipeline(module, context, options)
                                  : RunPasses(module, context, passes, options));
   out << at_level;
+  shown |= !at_level.empty();
   for (const PassTiming& timing : timings) {
     out << absl::StrFormat("%-26s %9.3f ms%s\n", std::string(timing.name), timing.seconds * 1e3,
                            timing.changed ? "" : "  changed nothing");
@@ -198,10 +203,18 @@ absl::Status Compile(PipecFlags& flags) {
     flags.compile.UseCandidate(chosen->plan.candidates[0]);
   }
   std::ostream& printed = flags.json ? std::cerr : std::cout;
+  bool shown = false;
   ASSIGN_OR_RETURN(const std::unique_ptr<Module> module,
                    CompileModule(flags.compile, [&](Module& now, absl::Span<const std::string> passes) {
-                     return Lower(flags, now, passes, printed);
+                     return Lower(flags, now, passes, printed, shown);
                    }));
+  if (flags.prints_module() && !shown) {
+    return absl::InvalidArgumentError(
+        flags.print_after.empty()
+            ? absl::StrCat("--print=", flags.print_level, ": the module is never at this level, as it is compiled here")
+            : absl::StrCat("--print-after=", flags.print_after,
+                           ": the pass does not run, as the model is compiled here (--mode, --disable-pass)"));
+  }
 
   if (module->level < Level::kPlanned) {
     if (flags.prints_module()) return absl::OkStatus();

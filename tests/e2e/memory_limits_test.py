@@ -54,6 +54,14 @@ class MemoryLimits(Case):
                     self.assertEqual(times, sorted(times, reverse=True), f"steps for {limits} bytes")
                     self.assertEqual(times[-1], fastest)
 
+    def test_inference_has_no_optimizer_to_change(self):
+        model = self.folder / "mlp.onnx"
+        self.run_tool("make-model", "mlp", "-o", model)
+        for flags, said in ((["--mode=infer"], False), (["--microbatches=2"], True)):
+            refusal = self.run_tool("pipec", model, "--dry-run", "--memory=1kB", *flags, expect=1).stderr
+            self.assertIn("less is needed with", refusal)
+            self.assertEqual("optimizer" in refusal, said, refusal)
+
 
 if __name__ == "__main__":
     main()
