@@ -14,16 +14,18 @@
 namespace pipec {
 namespace {
 
-void Add(const NodeTime& time, Origins& origins) {
+// `times`: how often a step has it.
+void Add(const NodeTime& time, int times, Origins& origins) {
+  const double seconds = time.seconds * times;
   switch (time.origin) {
     case Origin::kMeasured:
-      origins.measured += time.seconds;
+      origins.measured += seconds;
       break;
     case Origin::kFitted:
-      origins.fitted += time.seconds;
+      origins.fitted += seconds;
       break;
     default:
-      origins.modelled += time.seconds;
+      origins.modelled += seconds;
   }
 }
 
@@ -91,8 +93,8 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
     StageRow& row = report.stages[node->stage];
     ++row.nodes;
     const NodeTime time = TimeOf(*node, cluster.devices[module.stages[node->stage].rank]);
-    Add(time, report.origins);
-    if (node->kind != Kind::kU) Add(time, row.origins);
+    Add(time, node->kind == Kind::kU ? 1 : report.shape.microbatches, report.origins);
+    if (node->kind != Kind::kU) Add(time, 1, row.origins);
     if (node->kind != Kind::kU) row.flop += CostOf(*node).flops;
     if (node->kind == Kind::kU && module.schedule.asynchronous())
       loads[module.stages[node->stage].rank] += time.seconds / report.shape.microbatches;

@@ -73,7 +73,7 @@ struct Report {
   int64_t peak_bytes = 0;    // of the rank that needs most
   int64_t workspace_bytes = 0;  // the most that a rank has beside that
   int64_t memory_limit = 0;  // of a device, the smallest if they differ
-  Origins origins;           // of the seconds of all nodes, the update included
+  Origins origins;           // of the seconds of all nodes of a step, the update included
   Origin message_origin = Origin::kModelled;
   std::vector<CandidateRow> candidates;     // the fastest a sample first; empty: nothing was left to choose
   int candidates_passed_over = 0;           // pairs of ranks and microbatches that cannot be among the two first

@@ -3,6 +3,7 @@ to it, and saying so."""
 
 import json
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -75,6 +76,17 @@ class Profile(Case):
         for row in report["stages"]:
             self.assertRegex(row["times"], r"^[0-9.]+ % measured, [0-9.]+ % fitted$")
         self.assertRegex(report["simulated"], r"^from costs [0-9.]+ % measured, [0-9.]+ % fitted$")
+
+    def test_the_share_of_what_is_measured_is_that_of_a_step(self):
+        # Of another batch only the update is measured, which a step has once, however many microbatches it has.
+        path = self.profile("--stages=2")
+        shares = []
+        for microbatches in (2, 20):
+            report = self.report("--stages=2", f"--microbatches={microbatches}", f"--batch={8 * microbatches}", f"--profile={path}")
+            shares.append(float(re.match(r"from costs ([0-9.]+) % measured", report["simulated"])[1]) / 100)
+        # u / (u + 2 f) and u / (u + 20 f)
+        of_update = shares[0] / (1 - shares[0]) * 2
+        self.assertAlmostEqual(shares[1], of_update / (of_update + 20), delta=0.01)
 
     def test_another_batch_is_fitted(self):
         # Both batches are profiled, for what each node does; times are those of a law. Fitted to those of one batch, it says
