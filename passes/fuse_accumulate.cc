@@ -40,7 +40,7 @@ std::vector<Node*> AddersOf(const Node& node) {
 
 absl::StatusOr<bool> FuseAccumulate(Module& module, const PassContext&) {
   Graph& graph = module.graph;
-  absl::flat_hash_map<const Value*, Value*> sums;  // by what took their place
+  std::vector<std::pair<Node*, Value*>> fused;  // what added, and what is the sum now
   for (Node* node : graph.Nodes()) {
     if (node->kind != Kind::kW || !CanAccumulate(node->op(), node->domain()) || Accumulates(*node)) continue;
     // A product adds its bias instead, and is not activated in a sum.
@@ -53,21 +53,23 @@ absl::StatusOr<bool> FuseAccumulate(Module& module, const PassContext&) {
     node->Become(std::string(node->op()), node->domain(), std::move(operands));
     node->attributes.Set(kAccumulate, int64_t{1});
     for (size_t k = 0; k < adders.size(); ++k) {
-      if (!adders[k]) continue;
-      Value* const sum = adders[k]->output(0);
-      const std::string name = sum->name();
-      sums[sum] = node->output(static_cast<int>(k));
-      graph.ReplaceAllUses(sum, node->output(static_cast<int>(k)));
-      graph.Erase(adders[k]);
-      graph.Rename(node->output(static_cast<int>(k)), name);
+      if (adders[k]) fused.push_back({adders[k], node->output(static_cast<int>(k))});
     }
   }
+  absl::flat_hash_map<const Value*, Value*> sums;
+  for (const auto& [adder, sum] : fused) sums[adder->output(0)] = sum;
   for (TrainedParameter& trained : module.training.parameters) {
     for (Value*& sum : trained.accumulated) {
       if (const auto it = sums.find(sum); it != sums.end()) sum = it->second;
     }
   }
-  return !sums.empty();
+  for (const auto& [adder, sum] : fused) {
+    const std::string name = adder->output(0)->name();
+    graph.ReplaceAllUses(adder->output(0), sum);
+    graph.Erase(adder);
+    graph.Rename(sum, name);
+  }
+  return !fused.empty();
 }
 
 }  // namespace pipec

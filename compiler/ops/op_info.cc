@@ -5,14 +5,11 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
 #include "compiler/ir/sums.h"
 #include "compiler/ops/batch_axes.h"
 #include "compiler/ops/batch_rules.h"
 #include "compiler/ops/costs.h"
 #include "compiler/ops/families.h"
-#include "compiler/ops/infer.h"
-#include "runtime/base/status.h"
 
 namespace pipec {
 namespace {
@@ -80,22 +77,6 @@ int AliasInput(const Node& node, int k) {
 
 bool CanAccumulate(absl::string_view op, absl::string_view domain) {
   return absl::c_linear_search(kAdding, OpKey(domain, op));
-}
-
-absl::StatusOr<std::vector<TensorType>> InferHelperTypes(const OpInfo& info, const NodeSpec& spec) {
-  if (spec.attributes.Int(kAccumulate, 0) == 0) return info.infer(spec);
-  const size_t results = spec.outputs.size();
-  if (!CanAccumulate(spec.op, spec.domain) || spec.inputs.size() < results)
-    return BadOperands(spec, "no kernel adds them to sums");
-  NodeSpec own = spec;
-  own.inputs.resize(spec.inputs.size() - results);
-  ASSIGN_OR_RETURN(std::vector<TensorType> types, info.infer(own));
-  for (size_t k = 0; k < results; ++k) {
-    const Value* sum = spec.inputs[own.inputs.size() + k];
-    if (sum && sum->type != types[k])
-      return BadOperands(spec, absl::StrCat("the sum of result ", k, " must be ", ToString(types[k])));
-  }
-  return types;
 }
 
 int BatchAxisOf(const Node& node, int k) {

@@ -51,8 +51,6 @@ int AliasInput(const Node& node, int k);
 // Whether kernels of the op, on every device, add to sums over microbatches (compiler/ir/sums.h):
 // runtime/device/ops.def.
 bool CanAccumulate(absl::string_view op, absl::string_view domain);
-// OpInfo::infer; sums that the node adds to are of the types of its results.
-absl::StatusOr<std::vector<TensorType>> InferHelperTypes(const OpInfo& info, const NodeSpec& spec);
 
 // The batch axis of output `k`: the row's rule for output 0; the same axis for other outputs that have it; -1
 // if no rule is known (batch_rules.h). Along the axis samples lie one after the other, each with shape[axis] / samples

@@ -134,6 +134,27 @@ absl::Status CheckAttribute(const plan::Attribute& attribute) {
   return absl::OkStatus();
 }
 
+// Whether it adds to sums of microbatches itself (attribute `accumulate`).
+bool Accumulates(const plan::Instruction& instruction) {
+  return std::any_of(instruction.attributes().begin(), instruction.attributes().end(),
+                     [](const plan::Attribute& a) { return a.name() == "accumulate" && a.i() != 0; });
+}
+
+// Whether each result lies where one of the last operands lies, a gradient.
+bool LiesOnSums(const RankPlan& p, const plan::Instruction& instruction) {
+  const int own = instruction.inputs_size() - instruction.outputs_size();
+  for (int k = 0; own >= 0 && k < instruction.outputs_size(); ++k) {
+    const int32_t sum = instruction.inputs(own + k), result = instruction.outputs(k);
+    if (sum < 0 && result < 0) continue;
+    if (sum < 0 || result < 0) return false;
+    const plan::Tensor &from = p.tensors(sum), &to = p.tensors(result);
+    if (from.buffer() != to.buffer() || from.offset() != to.offset() ||
+        p.buffers(to.buffer()).kind() != plan::GRADIENT)
+      return false;
+  }
+  return own >= 0;
+}
+
 absl::Status CheckPrograms(const RankPlan& p) {
   for (int i = 0; i < p.programs_size(); ++i) {
     const plan::Program& program = p.programs(i);
@@ -181,6 +202,9 @@ absl::Status CheckPrograms(const RankPlan& p) {
           return bad("runs once a step, but its result has a place for each microbatch");
         }
       }
+      const bool backward = program.kind() == plan::B || program.kind() == plan::I || program.kind() == plan::W;
+      if (Accumulates(instruction) && !(backward && LiesOnSums(p, instruction)))
+        return bad("accumulates, which instructions of B, I and W do, into gradients that are their last operands");
       if (instruction.once_a_step() && program.kind() != plan::F)
         return bad("runs once a step, which only instructions of F do");
     }

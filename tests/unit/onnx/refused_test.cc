@@ -24,6 +24,12 @@ TEST(Refused, WhatNobodyNeedsIsNoMatter) {
   EXPECT_TRUE(module->refused_outputs.empty());
 }
 
+TEST(Refused, SumsOverMicrobatchesAreOurs) {
+  const std::string graph =
+      "g (float[2,2] x, float[2,2] s) => (float[2,2] y) { y = ai.pipec.FusedMatMul<accumulate = 1>(x, x, s) }";
+  EXPECT_THAT(Refusal(Text(graph)), HasSubstr("has the attribute accumulate"));
+}
+
 TEST(Refused, TheFirstCauseReachesTheOutput) {
   const std::string text =
       Text("g (float[2] x) => (y) { [where] i = NonZero(x) j = Add(i, i) [last] y = Neg(j) }", 13);

@@ -113,22 +113,5 @@ TEST(Aliases, ResultsLieOnTheSumsThatTheyAreAddedTo) {
   EXPECT_FALSE(CanAccumulate("Adam", kPipecDomain));
 }
 
-TEST(InferHelperTypes, SumsHaveTheTypesOfResults) {
-  GraphBuilder b;
-  const OpInfo& info = *FindOp("FusedMatMul", kPipecDomain);
-  const auto infer = [&](std::vector<Value*> operands) {
-    return InferHelperTypes(info, GraphBuilder::Spec("FusedMatMul", operands, 1, With({{"accumulate", int64_t{1}}})));
-  };
-  const auto types = infer({b.Input({2, 4}), b.Input({4, 3}), b.Input({2, 3})});
-  ASSERT_TRUE(types.ok()) << types.status();
-  EXPECT_EQ((*types)[0], (TensorType{DType::kFloat32, {2, 3}}));
-  EXPECT_FALSE(infer({b.Input({2, 4}), b.Input({4, 3}), b.Input({3})}).ok());
-  EXPECT_FALSE(infer({}).ok());
-  EXPECT_FALSE(InferHelperTypes(*FindOp("SquaredNorm", kPipecDomain),
-                                GraphBuilder::Spec("SquaredNorm", {b.Input({3}), b.Input({})}, 1,
-                                                   With({{"accumulate", int64_t{1}}})))
-                   .ok());
-}
-
 }  // namespace
 }  // namespace pipec

@@ -216,6 +216,45 @@ absl::Status VerifyEdited(const std::function<void(RankPlan&, RankPlan&)>& edit)
 }
 
 // A transposed message has the bytes of the right one; an int32 those of a float32.
+plan::Instruction* Named(RankPlan& p, const std::string& name) {
+  for (plan::Program& program : *p.mutable_programs()) {
+    for (plan::Instruction& instruction : *program.mutable_instructions()) {
+      if (instruction.name() == name) return &instruction;
+    }
+  }
+  return nullptr;
+}
+
+void MakeAccumulate(plan::Instruction& instruction, int sum) {
+  plan::Attribute* const attribute = instruction.add_attributes();
+  attribute->set_name("accumulate");
+  attribute->set_i(1);
+  instruction.add_inputs(sum);
+  instruction.set_outputs(0, sum);
+}
+
+TEST(VerifyRankPlan, ResultsThatAreAddedLieOnTheirSums) {
+  RankPlan p = LinearPlan({.ranks = 1}, 0);
+  const int sum = Named(p, "sum dW1")->outputs(0), other = Named(p, "sum dW0")->outputs(0);
+  const int parameter = Named(p, "dh")->inputs(1), transient = Named(p, "dW1")->outputs(0);
+  const auto verify = [](const RankPlan& edited) { return std::string(VerifyRankPlan(edited).message()); };
+  RankPlan sound = p;
+  MakeAccumulate(*Named(sound, "dW1"), sum);
+  EXPECT_EQ(verify(sound), "");
+  for (const int elsewhere : {other, parameter, transient, -1}) {
+    RankPlan edited = sound;
+    Named(edited, "dW1")->set_outputs(0, elsewhere);
+    EXPECT_THAT(verify(edited), HasSubstr("accumulates, which")) << elsewhere;
+  }
+  RankPlan on_parameter = p, forward = p, without = p;
+  MakeAccumulate(*Named(on_parameter, "dW1"), parameter);
+  MakeAccumulate(*Named(forward, "y"), sum);
+  MakeAccumulate(*Named(without, "dW1"), sum);
+  Named(without, "dW1")->clear_inputs();
+  for (const RankPlan& edited : {on_parameter, forward, without})
+    EXPECT_THAT(verify(edited), HasSubstr("accumulates, which"));
+}
+
 TEST(VerifyPlan, SeesWhatNoRankSeesAlone) {
   EXPECT_TRUE(VerifyEdited([](RankPlan&, RankPlan&) {}).ok());
   absl::Status dtype =
