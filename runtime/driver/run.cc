@@ -58,18 +58,6 @@ absl::Status CheckOptions(const std::string& directory, const Manifest& manifest
   }
   if (manifest.mode == "infer" && !options.metrics.empty())
     return absl::InvalidArgumentError("--metrics: this plan only infers, and has neither steps nor a loss");
-  const Hyperparameters& settings = options.hyperparameters;
-  for (const auto& [flag, given] :
-       {std::pair("--steps", options.steps.has_value()), std::pair("--epochs", options.epochs.has_value()),
-        std::pair("--shuffle", options.shuffle), std::pair("--eval-every", options.eval_every != 0),
-        std::pair("--lr", settings.lr.value.has_value()),
-        std::pair("--weight-decay", settings.weight_decay.value.has_value()),
-        std::pair("--clip-norm", settings.clip_norm != 0)}) {
-    if (given && manifest.mode == "infer") {
-      return absl::InvalidArgumentError(
-          absl::StrCat(flag, ": this plan only infers, all samples once and in order; compile with --mode=train"));
-    }
-  }
   if (manifest.mode == "train") RETURN_IF_ERROR(CheckUsed(options.hyperparameters, manifest.optimizer));
   if (options.export_directory.empty()) return absl::OkStatus();
   if (!std::filesystem::exists(directory + "/export.onnx")) {

@@ -101,13 +101,6 @@ class BadRuns(Case):
             self.assertIn(flag.split("=")[0], done.stderr)
         self.fails("--data=synthetic", "--momentum=0.5", names=["--momentum", "adamw"])
 
-    def test_settings_of_training_for_a_plan_that_infers(self):
-        plan, data = self.compile("model.onnx", "--stages=2", "--mode=infer"), self.data(labels=None)
-        self.run_tool("piperun", plan, f"--data={data}", "--threads=1")
-        for flag in ("--steps=1", "--epochs=2", "--shuffle", "--eval-every=1", "--lr=1", "--weight-decay=0.1", "--clip-norm=1"):
-            done = self.run_tool("piperun", plan, f"--data={data}", "--threads=1", flag, expect=1)
-            self.assertIn(f"{flag.split('=')[0]}: this plan only infers", done.stderr)
-
     def test_places_that_cannot_be_written_are_known_before_the_run(self):
         for flag in ("--metrics", "--trace", "--profile"):
             for place in ("absent/file", "."):
