@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -231,24 +232,33 @@ class LocalTransport : public Transport {
     return events_.emplace_back(std::move(event)).get();
   }
 
+  // Until all ends of a transfer are there: `there`, which a host sees, or what marks `done`, which a stream waits for.
+  // None, with the lock held again: they were not, within the limit.
+  template <typename There>
+  std::optional<absl::Status> Rendezvous(Stream& stream, Event& done, std::unique_lock<std::mutex>& lock,
+                                         const There& there) {
+    const absl::Time limit = absl::Now() + state_.options.rendezvous_limit;
+    if (host_copies_) {
+      const bool came = state_.changed.wait_until(lock, absl::ToChronoTime(limit),
+                                                  [&] { return there() || !state_.aborted.ok(); });
+      return came ? std::optional(state_.aborted) : std::nullopt;
+    }
+    lock.unlock();
+    absl::Status status = stream.Wait(done, limit);
+    if (!absl::IsDeadlineExceeded(status)) return status;
+    lock.lock();
+    return std::nullopt;
+  }
+
   // In rendezvous mode a send stays here until its receive came (which then took both ends); where the copy is
   // enqueued, the rank's own work goes on behind it.
   absl::Status WaitForReceive(Stream& stream, Channel* channel, End mine,
                               std::unique_lock<std::mutex>& lock) {
     if (!state_.options.rendezvous || mine != &Channel::send) return absl::OkStatus();
-    const absl::Time limit = absl::Now() + state_.options.rendezvous_limit;
     Event& done = *channel->send.done;
-    if (host_copies_) {
-      const bool came = state_.changed.wait_until(lock, absl::ToChronoTime(limit), [this, channel] {
-        return channel->moving || channel->send.done == nullptr || !state_.aborted.ok();
-      });
-      if (came) return state_.aborted;
-    } else {
-      lock.unlock();
-      const absl::Status status = stream.Wait(done, limit);
-      if (!absl::IsDeadlineExceeded(status)) return status;
-      lock.lock();
-    }
+    const std::optional<absl::Status> came =
+        Rendezvous(stream, done, lock, [&] { return channel->moving || channel->send.done == nullptr; });
+    if (came) return *came;
     if (channel->send.done == &done && !channel->moving) channel->send.done = nullptr;
     return absl::DeadlineExceededError("no receive was posted for a blocking send");
   }
@@ -263,19 +273,10 @@ class LocalTransport : public Transport {
   // In rendezvous mode a summand stays here until those of all replicas came.
   absl::Status WaitForAll(Stream& stream, Sum* sum, SumEnd& end, std::unique_lock<std::mutex>& lock) {
     if (!state_.options.rendezvous) return absl::OkStatus();
-    const absl::Time limit = absl::Now() + state_.options.rendezvous_limit;
     Event& done = *end.done;
-    if (host_copies_) {
-      const bool came = state_.changed.wait_until(lock, absl::ToChronoTime(limit), [&] {
-        return sum->moving || end.done != &done || !state_.aborted.ok();
-      });
-      if (came) return state_.aborted;
-    } else {
-      lock.unlock();
-      const absl::Status status = stream.Wait(done, limit);
-      if (!absl::IsDeadlineExceeded(status)) return status;
-      lock.lock();
-    }
+    const std::optional<absl::Status> came =
+        Rendezvous(stream, done, lock, [&] { return sum->moving || end.done != &done; });
+    if (came) return *came;
     if (end.done != &done || sum->moving) return absl::OkStatus();
     end.done = nullptr;
     --sum->posted;
