@@ -50,7 +50,8 @@ class Fuser {
     spec.outputs.resize(1);
     const auto inferred = FindOp(spec.op, spec.domain)->infer(spec);
     return inferred.ok() && inferred->front() == found_.product->output(0)->type &&
-           found_.query->type.elements() * keys.elements() * found_.value->type.elements() > 0;
+           std::none_of(spec.inputs.begin(), spec.inputs.end(),
+                        [](const Value* operand) { return operand->type.elements() == 0; });
   }
 
   void Run() {

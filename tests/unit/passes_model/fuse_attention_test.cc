@@ -221,6 +221,20 @@ TEST(FuseAttention, AMaskThatLearnsStaysOutsideInTraining) {
                   .changed);
 }
 
+// GPT-2's, of eight samples: operands have so many elements that the product of three counts is no int64.
+TEST(FuseAttention, OperandsMayBeLargeButNotEmpty) {
+  const auto fuses = [](const std::string& keys) {
+    const auto module =
+        Import(Text(absl::StrCat("g (float[8,12,1024,64] q, float[8,12,64,", keys, "] kt, float[8,12,", keys,
+                                 ",64] v) => (o) {p = MatMul(q, kt) w = Softmax(p) o = MatMul(w, v)}")));
+    const auto changed = FuseAttention(*module, {});
+    EXPECT_TRUE(changed.ok()) << changed.status();
+    return changed.ok() && *changed;
+  };
+  EXPECT_TRUE(fuses("1024"));
+  EXPECT_FALSE(fuses("0"));
+}
+
 TEST(FuseAttention, OneMaskOfAnyKindAndNoFactorBehindIt) {
   const std::string end = " w = Softmax(s) o = MatMul(w, v)";
   EXPECT_FALSE(Fuse("o", "p = MatMul(q, kt) x = Add(p, m) s = Where(b, x, hidden)" + end).changed);
