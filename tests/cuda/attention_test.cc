@@ -12,24 +12,14 @@
 #include "absl/time/clock.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/cuda/cuda_device.h"
-#include "tests/cuda/draw.h"
+#include "tests/cuda/attention_kinds.h"
 #include "tests/cuda/kernel_case.h"
 #include "tests/cuda_emulation/control.h"
 
 namespace pipec {
 namespace {
 
-struct Kind {
-  const char* name;
-  bool of_cudnn = true;
-  Shape heads = {2, 3};
-  int64_t rows = 9, columns = 9, depth = 16, width = 8;
-  bool causal = false, zero_rows = false;
-  Shape mask = {};  // empty: none
-  bool bools = false;
-};
-
-const Kind kKinds[] = {
+const AttentionKind kKinds[] = {
     {"no mask"},
     {"one head", true, {}},
     {"many axes of heads", true, {2, 1, 2, 2}},
@@ -52,102 +42,8 @@ const Kind kKinds[] = {
     {"rows of another width", false, {2}, 9, 9, 8, 4},
 };
 
-DType SumsOf(DType dtype) { return dtype == DType::kFloat64 ? dtype : DType::kFloat32; }
-
-// With leading axes of heads.
-Shape Heads(const Kind& kind, std::initializer_list<int64_t> dims) {
-  Shape shape = kind.heads;
-  shape.insert(shape.end(), dims);
-  return shape;
-}
-
-void AddQueriesKeysValues(KernelCase& c, const Kind& kind, DType dtype, Random& random) {
-  c.spec.attributes.Set("scale", 0.3f);
-  if (kind.causal) c.spec.attributes.Set("causal", int64_t{1});
-  if (kind.zero_rows) c.spec.attributes.Set("zero_rows", int64_t{1});
-  AddInput(c, {dtype, Heads(kind, {kind.rows, kind.depth})}, random);
-  AddInput(c, {dtype, Heads(kind, {kind.columns, kind.depth})}, random);
-  AddInput(c, {dtype, Heads(kind, {kind.columns, kind.width})}, random);
-}
-
-// Floats hide columns as exporters write it; the first is seen, so that each row has one, unless rows may be hidden:
-// then every fifth is.
-void AddMask(KernelCase& c, const Kind& kind, DType dtype, Random& random) {
-  if (kind.mask.empty()) return;
-  AddInput(c, {kind.bools ? DType::kBool : SumsOf(dtype), kind.mask}, random);
-  if (kind.bools) c.spec.attributes.Set("fill", -3.0f);
-  if (kind.bools || dtype == DType::kFloat64) return;
-  auto* const mask = reinterpret_cast<float*>(c.inputs.back().data());
-  for (int64_t i = 0; i < NumElements(kind.mask); ++i) {
-    if (kind.zero_rows && i / kind.mask.back() % 5 == 1) mask[i] = -std::numeric_limits<float>::infinity();
-    if (i % kind.mask.back() == 0) continue;
-    if (i % 5 == 3) mask[i] = std::numeric_limits<float>::lowest();
-    if (i % 5 == 2) mask[i] = -std::numeric_limits<float>::infinity();
-  }
-}
-
-KernelCase CaseOf(const Kind& kind, DType dtype, bool logs = true) {
-  Random random(7);
-  KernelCase c = Named("ai.pipec", "FusedAttention");
-  AddQueriesKeysValues(c, kind, dtype, random);
-  AddMask(c, kind, dtype, random);
-  c.spec.outputs = {{{dtype, Heads(kind, {kind.rows, kind.width})}},
-                    {{SumsOf(dtype), Heads(kind, {kind.rows})}}};
-  c.spec.outputs[1].present = logs;
-  return c;
-}
-
-// Of any O, and logarithms above most scores.
-KernelCase GradientCaseOf(const Kind& kind, DType dtype) {
-  Random random(8);
-  KernelCase c = Named("ai.pipec", "FusedAttentionGrad");
-  const TensorType o{dtype, Heads(kind, {kind.rows, kind.width})},
-      logs{SumsOf(dtype), Heads(kind, {kind.rows})};
-  AddInput(c, o, random);
-  AddQueriesKeysValues(c, kind, dtype, random);
-  AddInput(c, o, random);
-  std::string numbers;
-  for (int64_t i = 0; i < logs.elements(); ++i) {
-    double log = static_cast<double>(1 + i % 5) + std::log(kind.columns);
-    if (kind.zero_rows && !kind.mask.empty() && i % kind.rows % 5 == 1)
-      log = i % 2 ? -std::numeric_limits<double>::infinity() : std::nan("");
-    numbers.append(reinterpret_cast<const char*>(&log), sizeof log);
-  }
-  c.spec.inputs.push_back({logs});
-  c.inputs.push_back(Converted(numbers, logs));
-  AddMask(c, kind, dtype, random);
-  c.spec.outputs = {c.spec.inputs[1], c.spec.inputs[2], c.spec.inputs[3]};
-  return c;
-}
-
-double ToleranceOf(DType dtype) {
-  if (dtype == DType::kBFloat16) return 1.6e-2;
-  return dtype == DType::kFloat16 ? 2e-3 : 4e-6;
-}
-
-void ExpectTheCpus(const KernelCase& c, const std::vector<std::string>& got) {
-  const auto wanted = RunCase(*MakeCpuDevice(1), c);
-  ASSERT_TRUE(wanted.ok()) << wanted.status();
-  for (size_t k = 0; k < wanted->size(); ++k) {
-    if (!c.spec.outputs[k].present) continue;
-    EXPECT_EQ(
-        Difference(c.spec.outputs[k].type, (*wanted)[k], got[k], ToleranceOf(c.spec.inputs[0].type.dtype)),
-        "");
-  }
-}
-
-std::vector<std::string> Computed(const KernelCase& c) {
-  cuda_emulation::SetSeed(0);
-  const cuda_emulation::LiveObjects before = cuda_emulation::CountLiveObjects();
-  const auto got = RunCase(*MakeCudaDevice(0), c);
-  EXPECT_THAT(cuda_emulation::TakeReports(), testing::IsEmpty());
-  EXPECT_TRUE(cuda_emulation::CountLiveObjects() == before) << "something was not given back";
-  EXPECT_TRUE(got.ok()) << got.status();
-  return got.ok() ? *got : std::vector<std::string>(c.spec.outputs.size());
-}
-
 TEST(CudaAttention, OfEveryKindIsTheCpus) {
-  for (const Kind& kind : kKinds) {
+  for (const AttentionKind& kind : kKinds) {
     for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32}) {
       SCOPED_TRACE(absl::StrCat(kind.name, " of ", Name(dtype)));
       KernelCase c = CaseOf(kind, dtype);
@@ -181,7 +77,7 @@ TEST(CudaAttention, OfAMaskThatHidesNothingIsThatOfNone) {
     return c;
   };
   for (const bool bools : {false, true}) {
-    const Kind kind{"nothing", true, {2}, 9, 9, 8, 8, false, true, {2, 9, 9}, bools};
+    const AttentionKind kind{"nothing", true, {2}, 9, 9, 8, 8, false, true, {2, 9, 9}, bools};
     for (KernelCase c : {CaseOf(kind, DType::kBFloat16), GradientCaseOf(kind, DType::kBFloat16)}) {
       std::fill(c.inputs.back().begin(), c.inputs.back().end(), bools ? 1 : 0);
       const KernelCase same = without_mask(c);
@@ -234,7 +130,7 @@ size_t Descriptors(const std::vector<KernelSpec>& specs) {
 }
 
 TEST(CudaAttention, IsCudnnsWhereItHasIt) {
-  for (const Kind& kind : kKinds) {
+  for (const AttentionKind& kind : kKinds) {
     for (const DType dtype : {DType::kFloat16, DType::kBFloat16, DType::kFloat32, DType::kFloat64}) {
       SCOPED_TRACE(absl::StrCat(kind.name, " of ", Name(dtype)));
       const bool wanted = kind.of_cudnn && SizeOf(dtype) == 2;
@@ -245,10 +141,11 @@ TEST(CudaAttention, IsCudnnsWhereItHasIt) {
 }
 
 TEST(CudaAttention, GradientsThatCudnnDoesNotSupportAreOurs) {
-  const Kind single{"one row and column", true, {4}, 1, 1, 8, 8}, deep{"deep", true, {4}, 9, 9, 264, 8},
-      long_rows{"64 MiB a head", true, {}, 4096, 8192, 8, 8}, longer{"more", true, {}, 4096, 8193, 8, 8},
+  const AttentionKind single{"one row and column", true, {4}, 1, 1, 8, 8},
+      deep{"deep", true, {4}, 9, 9, 264, 8}, long_rows{"64 MiB a head", true, {}, 4096, 8192, 8, 8},
+      longer{"more", true, {}, 4096, 8193, 8, 8},
       unaligned{"logarithms of 43 heads", true, {86}, 1, 4096, 8, 8};
-  for (const Kind& kind : {single, deep, longer, unaligned}) {
+  for (const AttentionKind& kind : {single, deep, longer, unaligned}) {
     EXPECT_GT(Descriptors({CaseOf(kind, DType::kFloat16).spec}), 10u) << kind.name;
     EXPECT_LT(Descriptors({GradientCaseOf(kind, DType::kFloat16).spec}), 10u) << kind.name;
   }
@@ -257,13 +154,15 @@ TEST(CudaAttention, GradientsThatCudnnDoesNotSupportAreOurs) {
 
 // Another scale, or no logarithms, is the same plan; anything else is another.
 TEST(CudaAttention, LayersAlikeShareAPlan) {
-  const auto spec = [](const Kind& kind, DType dtype = DType::kFloat16) { return CaseOf(kind, dtype).spec; };
-  const Kind causal = kKinds[5], mask = kKinds[7];
+  const auto spec = [](const AttentionKind& kind, DType dtype = DType::kFloat16) {
+    return CaseOf(kind, dtype).spec;
+  };
+  const AttentionKind causal = kKinds[5], mask = kKinds[7];
   KernelSpec scaled = spec(causal);
   scaled.attributes.Set("scale", 0.7f);
   const size_t one = Descriptors({spec(causal)});
   EXPECT_EQ(Descriptors({spec(causal), scaled, CaseOf(causal, DType::kFloat16, false).spec}), one);
-  Kind longer = causal, more = causal, deeper = causal, open = causal, columns = mask, heads = mask;
+  AttentionKind longer = causal, more = causal, deeper = causal, open = causal, columns = mask, heads = mask;
   longer.rows = longer.columns = 10;
   more.heads = {3, 2};
   deeper.depth = 16;
@@ -280,7 +179,7 @@ TEST(CudaAttention, LayersAlikeShareAPlan) {
 
 // At load it says that it has no plan, call by call: the own kernels compute it.
 TEST(CudaAttention, IsOursWhereCudnnDoesNotSupportIt) {
-  const Kind causal{"causal", true, {}, 2, 2, 8, 8, true};
+  const AttentionKind causal{"causal", true, {}, 2, 2, 8, 8, true};
   for (const KernelCase& c : {CaseOf(causal, DType::kBFloat16), GradientCaseOf(causal, DType::kBFloat16)}) {
     const cuda_emulation::LiveObjects before = cuda_emulation::CountLiveObjects();
     const int64_t calls = CallsOf(c);
@@ -299,7 +198,7 @@ TEST(CudaAttention, IsOursWhereCudnnDoesNotSupportIt) {
 }
 
 TEST(CudaAttention, AnErrorAtAnyCallEndsWithItsName) {
-  const Kind masked{"a mask", true, {2}, 3, 4, 8, 8, false, false, {3, 4}};
+  const AttentionKind masked{"a mask", true, {2}, 3, 4, 8, 8, false, false, {3, 4}};
   for (const KernelCase& c : {CaseOf(masked, DType::kFloat16), GradientCaseOf(masked, DType::kFloat16)}) {
     const cuda_emulation::LiveObjects before = cuda_emulation::CountLiveObjects();
     const int64_t calls = CallsOf(c);

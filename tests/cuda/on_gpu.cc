@@ -8,6 +8,7 @@ namespace cuda_emulation {
 void SetSeed(uint64_t) {}
 void FailCall(int64_t, cudaError_t) {}
 int64_t CallCount() { return 0; }
+std::map<std::string, int64_t> CallCounts() { return {}; }
 std::vector<std::string> TakeReports() { return {}; }
 void SetDevices(int, size_t) {}
 void SetPatience(std::chrono::milliseconds) {}

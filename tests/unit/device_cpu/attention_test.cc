@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "kernel_call.h"
-#include "runtime/device/operands/attention_blocks.h"
+#include "runtime/device/cpu/kernels/attention_blocks.h"
 
 namespace pipec {
 namespace {
@@ -237,7 +237,8 @@ TEST(AttentionBlocks, CoverAllRows) {
       a.causal = causal;
       std::vector<int> seen(6 * rows);
       std::vector<bool> written(6);
-      for (const AttentionBlock& block : AttentionBlocks(a, {.rows = 40, .weights = 2000, .least_rows = 8})) {
+      for (const cpu::AttentionBlock& block :
+             cpu::AttentionBlocks(a, {.rows = 40, .weights = 2000, .least_rows = 8})) {
         EXPECT_LE(block.heads * block.rows, std::max<int64_t>(40, block.heads * rows));
         if (block.heads > 1) {
           EXPECT_LE(block.weights(), 2000);

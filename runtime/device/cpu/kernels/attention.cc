@@ -1,4 +1,4 @@
-// FusedAttention (Q, K, V, mask?) -> (O, log_sum_exp?), block by block (operands/attention_blocks.h).
+// FusedAttention (Q, K, V, mask?) -> (O, log_sum_exp?), block by block (attention_blocks.h).
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -38,12 +38,13 @@ class AttentionKernel : public Kernel {
     kernel->has_logs_ = HasOutput(spec, 1);
     kernel->blocks_ = AttentionBlocks(a, kBlockLimits);
     ASSIGN_OR_RETURN(kernel->scores_,
-                     MakeBlockProducts(spec, kernel->blocks_, [&](const AttentionBlock& block) {
-                       return ScoresProduct(a, block, a.dtype);
+                     BlockProducts::Make(spec, kernel->blocks_, [&](const AttentionBlock& block) {
+                       return ScoresProduct(a, block);
                      }));
     ASSIGN_OR_RETURN(kernel->results_,
-                     MakeBlockProducts(spec, kernel->blocks_,
-                                       [&](const AttentionBlock& block) { return ResultProduct(a, block); }));
+                     BlockProducts::Make(spec, kernel->blocks_, [&](const AttentionBlock& block) {
+                       return ResultProduct(a, block);
+                     }));
     int64_t weights = 0, rows = 0;
     for (const AttentionBlock& block : kernel->blocks_) {
       weights = std::max(weights, block.weights());

@@ -1,5 +1,5 @@
 // FusedAttentionGrad (dO, Q, K, V, O, log_sum_exp, mask?) -> (dQ, dK, dV), block by block
-// (operands/attention_blocks.h). With weights P = exp(s - log_sum_exp): dV = P^T dO, ds = scale * P * (dO V^T - sum
+// (attention_blocks.h). With weights P = exp(s - log_sum_exp): dV = P^T dO, ds = scale * P * (dO V^T - sum
 // over a row of dO * O), dQ = ds K, dK = ds^T Q (Dao et al., appendix B.2).
 #include <algorithm>
 #include <utility>
@@ -22,21 +22,19 @@ class AttentionGradKernel : public Kernel {
     kernel->a_ = a;
     kernel->blocks_ = AttentionBlocks(a, kBlockLimits);
     const auto make = [&](BlockProducts& products, auto form) -> absl::Status {
-      ASSIGN_OR_RETURN(products, MakeBlockProducts(spec, kernel->blocks_, form));
+      ASSIGN_OR_RETURN(products, BlockProducts::Make(spec, kernel->blocks_, form));
       kernel->product_bytes_ = std::max(kernel->product_bytes_, products.workspace_bytes());
       return absl::OkStatus();
     };
     using Block = AttentionBlock;
+    RETURN_IF_ERROR(make(kernel->scores_, [&](const Block& block) { return ScoresProduct(a, block); }));
     RETURN_IF_ERROR(
-        make(kernel->scores_, [&](const Block& block) { return ScoresProduct(a, block, a.dtype); }));
-    RETURN_IF_ERROR(make(kernel->d_weights_,
-                         [&](const Block& block) { return WeightGradientProduct(a, block, a.dtype); }));
+        make(kernel->d_weights_, [&](const Block& block) { return WeightGradientProduct(a, block); }));
     RETURN_IF_ERROR(
-        make(kernel->d_values_, [&](const Block& block) { return ValueGradientProduct(a, block, a.dtype); }));
+        make(kernel->d_values_, [&](const Block& block) { return ValueGradientProduct(a, block); }));
     RETURN_IF_ERROR(
         make(kernel->d_queries_, [&](const Block& block) { return QueryGradientProduct(a, block); }));
-    RETURN_IF_ERROR(
-        make(kernel->d_keys_, [&](const Block& block) { return KeyGradientProduct(a, block, a.dtype); }));
+    RETURN_IF_ERROR(make(kernel->d_keys_, [&](const Block& block) { return KeyGradientProduct(a, block); }));
     int64_t weights = 0;
     for (const AttentionBlock& block : kernel->blocks_) weights = std::max(weights, block.weights());
     kernel->weight_bytes_ = AlignedBytes(weights * sizeof(T));

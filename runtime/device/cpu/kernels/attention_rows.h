@@ -3,24 +3,14 @@
 
 #include <cstdint>
 
-#include "runtime/device/cpu/kernels/matrix_product.h"
+#include "runtime/device/cpu/kernels/attention_blocks.h"
 #include "runtime/device/cpu/kernels/vector_loop.h"
 #include "runtime/device/cpu/parallel_for.h"
-#include "runtime/device/operands/attention_blocks.h"
 
 namespace pipec::cpu {
 
 // Enough rows that a product is worth its start, few enough that their weights stay in a cache of the second level.
 inline constexpr BlockLimits kBlockLimits{.rows = 128, .weights = 128 * 1024, .least_rows = 16};
-
-// form(block) -> MatrixProduct.
-template <typename FormOf>
-absl::StatusOr<BlockProducts> MakeBlockProducts(const KernelSpec& spec,
-                                                const std::vector<AttentionBlock>& blocks,
-                                                const FormOf& form) {
-  return BlockProducts::Make(blocks, form,
-                             [&](const MatrixProduct& product) { return MakeProduct(spec, product); });
-}
 
 // Parts of a workspace, one behind the other.
 inline int64_t AlignedBytes(int64_t bytes) { return (bytes + 63) / 64 * 64; }

@@ -1,167 +1,136 @@
-// FusedAttention (Q, K, V, mask?) -> (O, log_sum_exp?): cuDNN's where it has it (dnn_attention.h), else block by block
-// (operands/attention_blocks.h): cuBLASLt's products, between them a softmax whose weights are rounded to the
-// operands' type.
-#include <cmath>
-
+// FusedAttention (Q, K, V, mask?) -> (O, log_sum_exp?): cuDNN's where it has it (dnn_attention.h), else one kernel.
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/kernels/attention.cuh"
 #include "runtime/device/cuda/kernels/dnn_attention.h"
 #include "runtime/device/cuda/kernels/make_kernel.h"
-#include "runtime/device/cuda/kernels/matmul.h"
 #include "runtime/device/cuda/kernels/register.h"
 #include "runtime/device/cuda/launch.h"
 
 namespace pipec::cuda {
 namespace {
 
-// run(first column, their scores as a vector): by this thread, of the columns that the row sees.
-template <typename C, typename Run>
-__device__ __forceinline__ void ForScores(const C* scores, int64_t columns, int64_t seen, const Run& run) {
-  constexpr int kUnit = Vector<C>::kSize;
-  if (columns % kUnit == 0) {
-    for (int64_t j = threadIdx.x * kUnit; j < seen; j += kRowThreads * kUnit) run(j, LoadVector(scores + j));
-  } else {
-    for (int64_t j = threadIdx.x; j < seen; j += kRowThreads) run(j, LoadElements<1>(scores + j));
-  }
+template <typename T>
+struct Forward {
+  using C = Compute<T>;
+  Matrix<T> q, k, v;
+  AttentionScores<C> scores;
+  Results<T> o;
+  C* logs;  // may be null
+};
+
+// Of the threads that have columns of the same rows: a part of a warp.
+template <typename Op, typename C>
+__device__ __forceinline__ C FoldRow(C value) {
+#pragma unroll
+  for (int offset = kUnits / 2; offset > 0; offset /= 2)
+    value = Op::Combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  return value;
 }
 
+// The softmax of rows whose columns come tile by tile: weights are exponentials of what scores are above the largest
+// so far, and what was summed before shrinks when it grows.
 template <typename C>
-struct Largest {
-  const AttentionRow<C>& row;
-  C& value;
-  template <int kSize>
-  __device__ __forceinline__ void operator()(int64_t first, const Vector<C, kSize>& scores) const {
+struct RunningSoftmax {
+  using Part = TilePart<C>;
+  C largest[Part::kRows], sum[Part::kRows];  // sums of this thread's columns
+
+  __device__ __forceinline__ RunningSoftmax() {
 #pragma unroll
-    for (int u = 0; u < kSize; ++u) {
-      if (first + u < row.seen) value = MaxOf::Combine(value, row.Masked(first + u, scores.values[u]));
+    for (int i = 0; i < Part::kRows; ++i) largest[i] = static_cast<C>(-INFINITY), sum[i] = 0;
+  }
+
+  // Makes scores weights; `results`: what weights were multiplied with before.
+  __device__ __forceinline__ void Weigh(const TileOfScores<C, false>& tile, Part& scores, Part& results) {
+#pragma unroll
+    for (int i = 0; i < Part::kRows; ++i) {
+      C most = largest[i];
+#pragma unroll
+      for (int j = 0; j < Part::kColumns; ++j) {
+        C& score = scores.values[i][j];
+        if (!tile.Sees(Part::FirstRow() + i, Part::FirstColumn() + j)) score = static_cast<C>(-INFINITY);
+        most = MaxOf::Combine(most, score);
+      }
+      most = FoldRow<MaxOf>(most);
+      // Where all were hidden so far, exponentials are to be 0, not those of inf - inf.
+      const C base = most == static_cast<C>(-INFINITY) ? C(0) : most;
+      const C shrunk = exp(largest[i] - base);
+      largest[i] = most;
+      sum[i] *= shrunk;
+#pragma unroll
+      for (int j = 0; j < Part::kColumns; ++j) {
+        results.values[i][j] *= shrunk;
+        sum[i] += scores.values[i][j] = exp(scores.values[i][j] - base);
+      }
     }
+  }
+
+  // The sum of a row's exponentials: NaN if there was none but of -inf.
+  __device__ __forceinline__ C Sum(int i) const {
+    const C all = FoldRow<SumOf>(sum[i]);
+    return largest[i] == static_cast<C>(-INFINITY) ? static_cast<C>(NAN) : all;
   }
 };
 
-template <typename C>
-struct SumOfExponentials {
-  const AttentionRow<C>& row;
-  C largest;
-  C& value;
-  template <int kSize>
-  __device__ __forceinline__ void operator()(int64_t first, const Vector<C, kSize>& scores) const {
-#pragma unroll
-    for (int u = 0; u < kSize; ++u) {
-      if (first + u < row.seen) value += exp(row.Masked(first + u, scores.values[u]) - largest);
-    }
-  }
-};
-
+// A block for a tile of O.
 template <typename T>
-struct WriteWeights {
+__global__ void __launch_bounds__(kTileThreads) Attend(const Forward<T> at) {
   using C = Compute<T>;
-  const AttentionRow<C>& row;
-  C largest, factor;
-  T* weights;
-  template <int kSize>
-  __device__ __forceinline__ void operator()(int64_t first, const Vector<C, kSize>& scores) const {
-    Vector<T, kSize> written;
+  using Part = TilePart<C>;
+  __shared__ Vector<C> left[kSlice * kUnits];
+  __shared__ Vector<C> right[kSlice * kUnits];
+  __shared__ Vector<C> weights[kSide<C> * kUnits];
+  const Factors<C> factors{left, right, weights};
+  const OwnTile<C> own(at.q.rows, true);
+  const Matrix<T> q = at.q.OfHead(own.head), k = at.k.OfHead(own.head), v = at.v.OfHead(own.head);
+  const HeadScores<C> head = at.scores.OfHead(own.head);
+  const int columns = head.causal ? min(own.row + kSide<C>, head.columns) : head.columns;
+  RunningSoftmax<C> softmax;
+  Part o;
+  for (int column = 0; column < columns; column += kSide<C>) {
+    const TileOfScores<C, false> tile{head, own.row, column};
+    Part scores;
+    AddProductOfRows(q, own.row, k, column, factors, scores);
+    tile.Finish(scores, weights);
+    softmax.Weigh(tile, scores, o);
+    scores.Store(weights);
+    AddProductOfTile(v, column, own.column, factors, o);
+  }
 #pragma unroll
-    for (int u = 0; u < kSize; ++u) {
-      const bool seen = first + u < row.seen && factor != C(0);
-      written.values[u] =
-          Narrow<T>(seen ? exp(row.Masked(first + u, scores.values[u]) - largest) * factor : C(0));
-    }
-    StoreVector(weights + first, written);
+  for (int i = 0; i < Part::kRows; ++i) {
+    const int row = own.row + Part::FirstRow() + i;
+    const C sum = softmax.Sum(i), log_sum = softmax.largest[i] + log(sum);
+    const bool is_zero = head.IsZero(log_sum);
+#pragma unroll
+    for (int j = 0; j < Part::kColumns; ++j) o.values[i][j] = is_zero ? C(0) : o.values[i][j] * (C(1) / sum);
+    if (at.logs != nullptr && own.column == 0 && Part::FirstColumn() == 0 && row < head.rows)
+      at.logs[own.head * head.rows + row] = log_sum;
   }
-};
-
-// A block of threads a row. `weights` may be `scores`.
-template <typename T>
-__global__ void __launch_bounds__(kRowThreads, 1)
-    WeighRows(const Compute<T>* scores, T* weights, Compute<T>* logs, const AttentionRows<Compute<T>> rows) {
-  using C = Compute<T>;
-  const int64_t columns = rows.block.columns;
-  for (int64_t place = blockIdx.x; place < rows.count(); place += gridDim.x) {
-    const AttentionRow<C> row = rows.At(place);
-    const C* const s = scores + place * columns;
-    C largest = static_cast<C>(-INFINITY), sum = 0;
-    ForScores(s, columns, row.seen, Largest<C>{row, largest});
-    largest = FoldThreads<MaxOf, kRowThreads>(largest, static_cast<C>(-INFINITY));
-    ForScores(s, columns, row.seen, SumOfExponentials<C>{row, largest, sum});
-    sum = FoldThreads<SumOf, kRowThreads>(sum, C(0));
-    const C log_sum = largest + log(sum);
-    if (logs != nullptr && threadIdx.x == 0) logs[row.row] = log_sum;
-    const bool is_zero = rows.zero_rows && !isfinite(log_sum);
-    ForScores(s, columns, columns,
-              WriteWeights<T>{row, largest, is_zero ? C(0) : C(1) / sum, weights + place * columns});
-  }
+  at.o.OfHead(own.head).Store(own.row, own.column, o);
 }
 
 template <typename T>
-class AttentionKernel : public Kernel {
- public:
+absl::StatusOr<std::unique_ptr<Kernel>> MakeAttention(const KernelSpec& spec, const Attention& a) {
   using C = Compute<T>;
-
-  static absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec, const Attention& a,
-                                                      CudaContext& context) {
-    auto kernel = std::make_unique<AttentionKernel>();
-    kernel->a_ = a;
-    kernel->has_logs_ = HasOutput(spec, 1);
-    kernel->blocks_ = AttentionBlocks(a, kBlockLimits);
-    const auto make = [&](const MatrixProduct& product) { return MakeProduct(spec, product, context); };
-    ASSIGN_OR_RETURN(
-        kernel->scores_,
-        BlockProducts::Make(
-            kernel->blocks_, [&](const AttentionBlock& block) { return ScoresProduct(a, block, kDType<C>); },
-            make));
-    ASSIGN_OR_RETURN(
-        kernel->results_,
-        BlockProducts::Make(
-            kernel->blocks_, [&](const AttentionBlock& block) { return ResultProduct(a, block); }, make));
-    const int64_t weights = MostWeights(kernel->blocks_);
-    kernel->score_bytes_ = AlignedBytes(weights * sizeof(C));
-    kernel->weight_bytes_ = kInPlace ? 0 : AlignedBytes(weights * sizeof(T));
-    return kernel;
-  }
-
-  int64_t workspace_bytes() const override {
-    return score_bytes_ + weight_bytes_ + std::max(scores_.workspace_bytes(), results_.workspace_bytes());
-  }
-
-  absl::Status Launch(Stream& stream, const KernelArguments& arguments) override {
-    const T *const q = Input<T>(arguments, 0), *const k = Input<T>(arguments, 1),
-                   *const v = Input<T>(arguments, 2);
-    const void* const mask = a_.mask == Attention::Mask::kNone ? nullptr : arguments.inputs[3];
-    T* const o = Output<T>(arguments, 0);
-    C* const logs = has_logs_ ? Output<C>(arguments, 1) : nullptr;
-    auto* const workspace = static_cast<std::byte*>(arguments.workspace);
-    auto* const scores = reinterpret_cast<C*>(workspace);
-    auto* const weights = reinterpret_cast<T*>(workspace + (kInPlace ? 0 : score_bytes_));
-    void* const rest = workspace + score_bytes_ + weight_bytes_;
-    for (const AttentionBlock& block : blocks_) {
-      const int64_t row = block.head * a_.rows + block.row, column = block.head * a_.columns;
-      RETURN_IF_ERROR(scores_.Run(block, stream, q + row * a_.depth, k + column * a_.depth, scores, rest));
-      const AttentionRows<C> rows(a_, block, mask);
-      RETURN_IF_ERROR(pipec::Launch(WeighRows<T>, GridOf(rows), kRowThreads,
-                                    static_cast<CudaStream&>(stream).get(), scores, weights, logs, rows));
-      RETURN_IF_ERROR(results_.Run(block, stream, weights, v + column * a_.width, o + row * a_.width, rest));
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  static constexpr bool kInPlace = sizeof(T) == sizeof(C);
-
-  Attention a_;
-  bool has_logs_ = false;
-  std::vector<AttentionBlock> blocks_;
-  BlockProducts scores_, results_;
-  int64_t score_bytes_ = 0, weight_bytes_ = 0;
-};
+  RETURN_IF_ERROR(CheckSizes(spec, a));
+  const dim3 grid = TileGrid<C>(a, a.rows, a.width);
+  return MakeKernel(
+      0, [a, grid, has_logs = HasOutput(spec, 1)](cudaStream_t stream, const KernelArguments& arguments) {
+        const Forward<T> forward{{Input<T>(arguments, 0), a.rows, a.depth},
+                                 {Input<T>(arguments, 1), a.columns, a.depth},
+                                 {Input<T>(arguments, 2), a.columns, a.width},
+                                 {a, a.mask == Attention::Mask::kNone ? nullptr : arguments.inputs[3]},
+                                 {Output<T>(arguments, 0), a.rows, a.width},
+                                 has_logs ? Output<C>(arguments, 1) : nullptr};
+        return Launch(Attend<T>, grid, kTileThreads, stream, forward);
+      });
+}
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareAttention(const KernelSpec& spec, CudaContext& context) {
   ASSIGN_OR_RETURN(const Attention a, Attention::Of(spec));
   absl::StatusOr<std::unique_ptr<Kernel>> dnn = MakeDnnAttention(spec, a, context);
   if (!absl::IsUnimplemented(dnn.status())) return dnn;
-  return ForAllFloats(spec, a.dtype, [&](auto tag) {
-    return AttentionKernel<typename decltype(tag)::type>::Make(spec, a, context);
-  });
+  return ForAllFloats(spec, a.dtype,
+                      [&](auto tag) { return MakeAttention<typename decltype(tag)::type>(spec, a); });
 }
 
 }  // namespace

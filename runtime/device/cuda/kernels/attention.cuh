@@ -1,100 +1,159 @@
-// What both directions of attention do with the rows of a block (operands/attention_blocks.h).
+// What both directions of attention share: scores as their softmax sees them, and which block of threads has which
+// part of which head.
+//
+// After Dao, "FlashAttention-2" (2023): a block of threads goes over tiles of a head's scores, which nobody keeps. Sums
+// are added in an order that shapes alone decide.
 #pragma once
 
-#include "runtime/device/cuda/kernels/elements.cuh"
-#include "runtime/device/operands/attention_blocks.h"
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/device/cuda/kernels/tiles.cuh"
+#include "runtime/device/operands/attention.h"
 #include "runtime/device/operands/check.h"
 
 namespace pipec::cuda {
 
-inline constexpr int kRowThreads = 128;
-
-// Few blocks, each of many tiles, whose weights stay in the GPU's cache.
-inline constexpr BlockLimits kBlockLimits{.rows = 1024, .weights = int64_t{4} << 20, .least_rows = 128};
-
-// What libraries ask of a workspace's parts.
-inline int64_t AlignedBytes(int64_t bytes) { return (bytes + 255) / 256 * 256; }
-
-inline int64_t MostWeights(const std::vector<AttentionBlock>& blocks) {
-  int64_t most = 0;
-  for (const AttentionBlock& block : blocks) most = std::max(most, block.weights());
-  return most;
-}
-
-// Added or chosen by, or neither; of one head, of one row.
+// Of one head.
 template <typename C>
-struct MaskOfHeads {
-  const C* added = nullptr;
-  const bool* chosen = nullptr;
-  C fill = 0;
+struct HeadScores {
+  const C* added;      // or
+  const bool* chosen;  // or neither
+  int64_t row_step, column_step;
+  int rows, columns;
+  C scale, fill;
+  bool causal, zero_rows;
+
+  // Whether there is such a row and the column weighs anything in it.
+  __device__ __forceinline__ bool Sees(int row, int column) const {
+    return row < rows && column < (causal ? row + 1 : columns);
+  }
+  __device__ __forceinline__ int64_t MaskAt(int row, int column) const {
+    return row * row_step + column * column_step;
+  }
+  // Whether a row with this logarithm is to be zeros.
+  __device__ __forceinline__ bool IsZero(C log_sum) const { return zero_rows && !isfinite(log_sum); }
+};
+
+// A tile of scores begins at a row and a column of its head. kTransposed: the tile's rows are the head's columns.
+template <typename C, bool kTransposed>
+struct TileOfScores {
+  const HeadScores<C>& head;
+  int row, column;
+
+  __device__ __forceinline__ int Row(int i, int j) const { return row + (kTransposed ? j : i); }
+  __device__ __forceinline__ int Column(int i, int j) const { return column + (kTransposed ? i : j); }
+  __device__ __forceinline__ bool Sees(int i, int j) const { return head.Sees(Row(i, j), Column(i, j)); }
+
+  // Scores from products of Q and K; `lines`: a tile in shared memory for the time being.
+  __device__ __forceinline__ void Finish(TilePart<C>& part, Vector<C>* lines) const {
+#pragma unroll
+    for (int i = 0; i < TilePart<C>::kRows; ++i) {
+#pragma unroll
+      for (int j = 0; j < TilePart<C>::kColumns; ++j) part.values[i][j] *= head.scale;
+    }
+    if (head.added == nullptr && head.chosen == nullptr) return;
+    part.Store(lines);
+    ForStored(lines, Mask{*this});
+    part.Restore(lines);
+  }
+  // No gradient passes where the mask's fill stands.
+  __device__ __forceinline__ void ClearHidden(Vector<C>* d_scores) const {
+    if (head.chosen != nullptr) ForStored(d_scores, Clear{*this});
+  }
+
+ private:
+  struct Mask {
+    const TileOfScores& tile;
+    __device__ __forceinline__ void operator()(int i, int j, C& score) const {
+      if (!tile.Sees(i, j)) return;
+      const HeadScores<C>& head = tile.head;
+      const int64_t at = head.MaskAt(tile.Row(i, j), tile.Column(i, j));
+      if (head.added != nullptr) {
+        score += head.added[at];
+      } else if (!head.chosen[at]) {
+        score = head.fill;
+      }
+    }
+  };
+  struct Clear {
+    const TileOfScores& tile;
+    __device__ __forceinline__ void operator()(int i, int j, C& d_score) const {
+      if (tile.Sees(i, j) && !tile.head.chosen[tile.head.MaskAt(tile.Row(i, j), tile.Column(i, j))])
+        d_score = 0;
+    }
+  };
+};
+
+template <typename C>
+struct AttentionScores {
+  HeadScores<C> of_first;
   int axes = 0;
   int64_t dims[kMaxRank] = {}, steps[kMaxRank] = {};
-  int64_t row_step = 0, column_step = 0;
 
-  MaskOfHeads(const Attention& a, const void* mask) : fill(static_cast<C>(a.fill)) {
+  AttentionScores(const Attention& a, const void* mask)
+      : of_first{a.mask == Attention::Mask::kAdded ? static_cast<const C*>(mask) : nullptr,
+                 a.mask == Attention::Mask::kChosen ? static_cast<const bool*>(mask) : nullptr,
+                 a.mask_row_step,
+                 a.mask_column_step,
+                 static_cast<int>(a.rows),
+                 static_cast<int>(a.columns),
+                 static_cast<C>(a.scale),
+                 static_cast<C>(a.fill),
+                 a.causal,
+                 a.zero_rows} {
     if (a.mask == Attention::Mask::kNone) return;
-    if (a.mask == Attention::Mask::kAdded) added = static_cast<const C*>(mask);
-    if (a.mask == Attention::Mask::kChosen) chosen = static_cast<const bool*>(mask);
     axes = static_cast<int>(a.heads.size());
     std::copy(a.heads.begin(), a.heads.end(), dims);
     std::copy(a.mask_steps.begin(), a.mask_steps.end(), steps);
-    row_step = a.mask_row_step;
-    column_step = a.mask_column_step;
   }
 
-  __device__ int64_t At(int64_t head, int64_t row) const {
-    int64_t at = row * row_step;
+  __device__ __forceinline__ HeadScores<C> OfHead(int64_t head) const {
+    int64_t at = 0;
     for (int i = axes; i-- > 0; head /= dims[i]) at += head % dims[i] * steps[i];
-    return at;
+    HeadScores<C> own = of_first;
+    if (own.added != nullptr) own.added += at;
+    if (own.chosen != nullptr) own.chosen += at;
+    return own;
   }
 };
 
-// A row of a block.
+// Tiles that so many rows, or columns, take.
 template <typename C>
-struct AttentionRow {
-  int64_t row;  // of all heads'
-  int64_t seen;
-  const C* added;
-  const bool* chosen;
-  C fill;
-  int64_t column_step;
-
-  __device__ __forceinline__ bool Hides(int64_t column) const {
-    return chosen != nullptr && !chosen[column * column_step];
-  }
-  __device__ __forceinline__ C Masked(int64_t column, C score) const {
-    if (added != nullptr) return score + added[column * column_step];
-    return Hides(column) ? fill : score;
-  }
-};
-
-template <typename C>
-struct AttentionRows {
-  AttentionBlock block;
-  int64_t head_rows;
-  bool causal, zero_rows;
-  MaskOfHeads<C> mask;
-
-  AttentionRows(const Attention& a, const AttentionBlock& of, const void* mask)
-      : block(of), head_rows(a.rows), causal(a.causal), zero_rows(a.zero_rows), mask(a, mask) {}
-
-  __host__ __device__ int64_t count() const { return block.heads * block.rows; }
-
-  __device__ AttentionRow<C> At(int64_t place) const {
-    const int64_t head = block.head + place / block.rows, row = block.row + place % block.rows;
-    const int64_t at = mask.At(head, row);
-    return {head * head_rows + row,
-            causal ? row + 1 : block.columns,
-            mask.added == nullptr ? nullptr : mask.added + at,
-            mask.chosen == nullptr ? nullptr : mask.chosen + at,
-            mask.fill,
-            mask.column_step};
-  }
-};
-
-template <typename C>
-dim3 GridOf(const AttentionRows<C>& rows) {
-  return dim3(static_cast<unsigned>(std::min<int64_t>(rows.count(), 1 << 20)));
+__host__ __device__ constexpr int64_t TilesOf(int64_t n) {
+  return (n + kSide<C> - 1) / kSide<C>;
 }
+
+// A block for each tile of so many rows of each head, and each slice of so many columns of a result.
+template <typename C>
+dim3 TileGrid(const Attention& a, int64_t rows, int64_t columns) {
+  return dim3(static_cast<unsigned>(a.head_count() * TilesOf<C>(rows)),
+              static_cast<unsigned>(TilesOf<C>(columns)));
+}
+
+// Unimplemented where all heads' rows cannot be counted in an int, or a grid may have fewer blocks.
+inline absl::Status CheckSizes(const KernelSpec& spec, const Attention& a) {
+  constexpr int64_t kMostRows = std::numeric_limits<int>::max() - kSide<float>, kMostNumbers = 1 << 20;
+  const int64_t rows = a.head_count() * std::max(a.rows, a.columns), numbers = std::max(a.depth, a.width);
+  if (rows <= kMostRows && numbers <= kMostNumbers) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat("node '", spec.name, "' (", spec.op, ") has ", rows,
+                                               " rows of ", numbers, " numbers, of ", kMostRows, " and ",
+                                               kMostNumbers, " at most"));
+}
+
+// What this block is for: its head, and the first row and column of its tile.
+template <typename C>
+struct OwnTile {
+  int head, row, column;
+
+  // last_first: a head's last tile of rows is the first block's. What takes longest is to begin first.
+  __device__ __forceinline__ OwnTile(int rows, bool last_first) {
+    const int tiles = static_cast<int>(TilesOf<C>(rows)), tile = static_cast<int>(blockIdx.x) % tiles;
+    head = static_cast<int>(blockIdx.x) / tiles;
+    row = (last_first ? tiles - 1 - tile : tile) * kSide<C>;
+    column = static_cast<int>(blockIdx.y) * kSide<C>;
+  }
+};
 
 }  // namespace pipec::cuda

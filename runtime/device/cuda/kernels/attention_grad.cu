@@ -1,14 +1,11 @@
 // FusedAttentionGrad (dO, Q, K, V, O, log_sum_exp, mask?) -> (dQ, dK, dV): cuDNN's where it has it (dnn_attention.h),
-// else block by block (operands/attention_blocks.h), with cuBLASLt's products. With weights P = exp(s - log_sum_exp):
-// dV = P^T dO, ds = scale * P * (dO V^T - sum over a row of dO * O), dQ = ds K, dK = ds^T Q (Dao et al., appendix
-// B.2).
-#include <cmath>
-
+// else three kernels. With weights P = exp(s - log_sum_exp): dV = P^T dO, ds = scale * P * (dO V^T - sum over a row of
+// dO * O), dQ = ds K, dK = ds^T Q (Dao et al., "FlashAttention", appendix B.2). Scores are computed once for dQ, whose
+// rows have a block of threads each, and once more for dK and dV, whose columns have: nobody adds to another's sums.
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/kernels/attention.cuh"
 #include "runtime/device/cuda/kernels/dnn_attention.h"
 #include "runtime/device/cuda/kernels/make_kernel.h"
-#include "runtime/device/cuda/kernels/matmul.h"
 #include "runtime/device/cuda/kernels/register.h"
 #include "runtime/device/cuda/launch.h"
 
@@ -18,174 +15,172 @@ namespace {
 template <typename T>
 struct Backward {
   using C = Compute<T>;
-  const T *d_o, *o;
-  const C* logs;
-  const C *scores, *d_weights;  // of the block
-  T *weights, *d_scores;        // may lie where those lie
-  int64_t width;
-  C scale;
+  Matrix<T> d_o, q, k, v;
+  const C *logs, *along;  // of all heads' rows
+  AttentionScores<C> scores;
 };
 
-template <typename T, int kUnit>
-__device__ __forceinline__ void BackThrough(const Backward<T>& at, const AttentionRow<Compute<T>>& row,
-                                            int64_t first, int64_t columns, Compute<T> along,
-                                            Compute<T> log_sum, bool is_zero) {
-  using C = Compute<T>;
-  for (int64_t j = threadIdx.x * kUnit; j < columns; j += kRowThreads * kUnit) {
-    const Vector<C, kUnit> scores = LoadElements<kUnit>(at.scores + first + j),
-                           d_weights = LoadElements<kUnit>(at.d_weights + first + j);
-    Vector<T, kUnit> weights, d_scores;
+// A row of scores, as the way back sees it. One that is no row, or is to be zeros, weighs nothing.
+template <typename C>
+struct RowBack {
+  C log_sum = 0, along = 0;
+  bool weighs = false;
+
+  __device__ __forceinline__ RowBack(const HeadScores<C>& head, const C* logs, const C* sums, int row) {
+    if (row >= head.rows) return;
+    log_sum = logs[row], along = sums[row];
+    weighs = !head.IsZero(log_sum);
+  }
+};
+
+// A warp a row: the sum of dO * O.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    SumAlongRows(const Matrix<T> d_o, const Matrix<T> o, Compute<T>* along) {
+  for (int64_t each = FirstItem() / 32; each < o.rows; each += ItemStride() / 32) {
+    const int row = static_cast<int>(each);
+    Compute<T> sum = 0;
+    for (int column = threadIdx.x % 32 * Matrix<T>::kSize; column < o.columns;
+         column += 32 * Matrix<T>::kSize) {
+      const auto gradient = d_o.Load(row, column), result = o.Load(row, column);
 #pragma unroll
-    for (int u = 0; u < kUnit; ++u) {
-      C p = 0, d = 0;
-      if (j + u < row.seen && !is_zero) {
-        p = exp(row.Masked(j + u, scores.values[u]) - log_sum);
-        if (!row.Hides(j + u)) d = p * (d_weights.values[u] - along) * at.scale;
+      for (int u = 0; u < Matrix<T>::kSize; ++u) sum += gradient.values[u] * result.values[u];
+    }
+    sum = FoldThreads<SumOf, 32>(sum, Compute<T>(0));
+    if (threadIdx.x % 32 == 0) along[row] = sum;
+  }
+}
+
+// A block for a tile of dQ.
+template <typename T>
+__global__ void __launch_bounds__(kTileThreads) QueryGradients(const Backward<T> at, const Results<T> d_q) {
+  using C = Compute<T>;
+  using Part = TilePart<C>;
+  __shared__ Vector<C> left[kSlice * kUnits];
+  __shared__ Vector<C> right[kSlice * kUnits];
+  __shared__ Vector<C> d_scores[kSide<C> * kUnits];
+  const Factors<C> factors{left, right, d_scores};
+  const OwnTile<C> own(at.q.rows, true);
+  const Matrix<T> d_o = at.d_o.OfHead(own.head), q = at.q.OfHead(own.head), k = at.k.OfHead(own.head),
+                  v = at.v.OfHead(own.head);
+  const C* const logs = at.logs + own.head * q.rows;
+  const C* const along = at.along + own.head * q.rows;
+  const HeadScores<C> head = at.scores.OfHead(own.head);
+  const int columns = head.causal ? min(own.row + kSide<C>, head.columns) : head.columns;
+  Part sums;
+  for (int column = 0; column < columns; column += kSide<C>) {
+    const TileOfScores<C, false> tile{head, own.row, column};
+    Part scores, d_weights;
+    AddProductOfRows(q, own.row, k, column, factors, scores);
+    tile.Finish(scores, d_scores);
+    AddProductOfRows(d_o, own.row, v, column, factors, d_weights);
+#pragma unroll
+    for (int i = 0; i < Part::kRows; ++i) {
+      const RowBack<C> row(head, logs, along, own.row + Part::FirstRow() + i);
+#pragma unroll
+      for (int j = 0; j < Part::kColumns; ++j) {
+        C& d = d_weights.values[i][j];
+        const bool sees = row.weighs && tile.Sees(Part::FirstRow() + i, Part::FirstColumn() + j);
+        d = sees ? exp(scores.values[i][j] - row.log_sum) * (d - row.along) * head.scale : C(0);
       }
-      weights.values[u] = Narrow<T>(p);
-      d_scores.values[u] = Narrow<T>(d);
     }
-    StoreVector(at.weights + first + j, weights);
-    StoreVector(at.d_scores + first + j, d_scores);
+    d_weights.Store(d_scores);
+    tile.ClearHidden(d_scores);
+    AddProductOfTile(k, column, own.column, factors, sums);
   }
+  d_q.OfHead(own.head).Store(own.row, own.column, sums);
 }
 
-// A block of threads a row.
+// A block for a tile of dK and one of dV: here a tile's rows are a head's columns.
 template <typename T>
-__global__ void __launch_bounds__(kRowThreads, 1)
-    BackThroughRows(const Backward<T> at, const AttentionRows<Compute<T>> rows) {
+__global__ void __launch_bounds__(kTileThreads)
+    KeyValueGradients(const Backward<T> at, const Results<T> d_k, const Results<T> d_v) {
   using C = Compute<T>;
-  const int64_t columns = rows.block.columns;
-  for (int64_t place = blockIdx.x; place < rows.count(); place += gridDim.x) {
-    const AttentionRow<C> row = rows.At(place);
-    C along = 0;
-    for (int64_t e = threadIdx.x; e < at.width; e += kRowThreads)
-      along += Widen(at.d_o[row.row * at.width + e]) * Widen(at.o[row.row * at.width + e]);
-    along = FoldThreads<SumOf, kRowThreads>(along, C(0));
-    const C log_sum = at.logs[row.row];
-    const bool is_zero = rows.zero_rows && !isfinite(log_sum);
-    if (columns % Vector<C>::kSize == 0) {
-      BackThrough<T, Vector<C>::kSize>(at, row, place * columns, columns, along, log_sum, is_zero);
-    } else {
-      BackThrough<T, 1>(at, row, place * columns, columns, along, log_sum, is_zero);
+  using Part = TilePart<C>;
+  __shared__ Vector<C> left[kSlice * kUnits];
+  __shared__ Vector<C> right[kSlice * kUnits];
+  __shared__ Vector<C> tile[kSide<C> * kUnits];
+  const Factors<C> factors{left, right, tile};
+  const OwnTile<C> own(at.k.rows, false);
+  const Matrix<T> d_o = at.d_o.OfHead(own.head), q = at.q.OfHead(own.head), k = at.k.OfHead(own.head),
+                  v = at.v.OfHead(own.head);
+  const C* const logs = at.logs + own.head * q.rows;
+  const C* const along = at.along + own.head * q.rows;
+  const HeadScores<C> head = at.scores.OfHead(own.head);
+  Part key_sums, value_sums;
+  for (int row = head.causal ? own.row : 0; row < head.rows; row += kSide<C>) {
+    const TileOfScores<C, true> scores{head, row, own.row};
+    Part weights;
+    AddProductOfRows(k, own.row, q, row, factors, weights);
+    scores.Finish(weights, tile);
+#pragma unroll
+    for (int j = 0; j < Part::kColumns; ++j) {
+      const RowBack<C> back(head, logs, along, row + Part::FirstColumn() + j);
+#pragma unroll
+      for (int i = 0; i < Part::kRows; ++i) {
+        C& weight = weights.values[i][j];
+        const bool sees = back.weighs && scores.Sees(Part::FirstRow() + i, Part::FirstColumn() + j);
+        weight = sees ? exp(weight - back.log_sum) : C(0);
+      }
     }
+    weights.Store(tile);
+    if (own.column < v.columns) AddProductOfTile(d_o, row, own.column, factors, value_sums);
+    if (own.column >= q.columns) continue;
+    Part d_weights;
+    AddProductOfRows(v, own.row, d_o, row, factors, d_weights);
+    weights.Restore(tile);
+#pragma unroll
+    for (int j = 0; j < Part::kColumns; ++j) {
+      const RowBack<C> back(head, logs, along, row + Part::FirstColumn() + j);
+#pragma unroll
+      for (int i = 0; i < Part::kRows; ++i) {
+        C& d = d_weights.values[i][j];
+        const bool sees = back.weighs && scores.Sees(Part::FirstRow() + i, Part::FirstColumn() + j);
+        d = sees ? weights.values[i][j] * (d - back.along) * head.scale : C(0);
+      }
+    }
+    d_weights.Store(tile);
+    scores.ClearHidden(tile);
+    AddProductOfTile(q, row, own.column, factors, key_sums);
   }
+  d_k.OfHead(own.head).Store(own.row, own.column, key_sums);
+  d_v.OfHead(own.head).Store(own.row, own.column, value_sums);
 }
 
 template <typename T>
-__global__ void __launch_bounds__(kThreads) RoundSums(const Compute<T>* sums, T* y, int64_t n) {
-  for (int64_t i = FirstItem(); i < n; i += ItemStride()) y[i] = Narrow<T>(sums[i]);
-}
-
-template <typename T>
-class AttentionGradKernel : public Kernel {
- public:
+absl::StatusOr<std::unique_ptr<Kernel>> MakeAttentionGrad(const KernelSpec& spec, const Attention& a) {
   using C = Compute<T>;
-
-  static absl::StatusOr<std::unique_ptr<Kernel>> Make(const KernelSpec& spec, const Attention& a,
-                                                      CudaContext& context) {
-    auto kernel = std::make_unique<AttentionGradKernel>();
-    kernel->a_ = a;
-    kernel->blocks_ = AttentionBlocks(a, kBlockLimits);
-    kernel->rounds_ = !kInPlace && kernel->blocks_.front().rows < a.rows;
-    const DType sums = kernel->rounds_ ? kDType<C> : a.dtype;
-    const auto make = [&](BlockProducts& products, auto form) -> absl::Status {
-      ASSIGN_OR_RETURN(products,
-                       BlockProducts::Make(kernel->blocks_, form, [&](const MatrixProduct& product) {
-                         return MakeProduct(spec, product, context);
-                       }));
-      kernel->product_bytes_ = std::max(kernel->product_bytes_, products.workspace_bytes());
-      return absl::OkStatus();
-    };
-    using Block = AttentionBlock;
-    RETURN_IF_ERROR(
-        make(kernel->scores_, [&](const Block& block) { return ScoresProduct(a, block, kDType<C>); }));
-    RETURN_IF_ERROR(make(kernel->d_weights_,
-                         [&](const Block& block) { return WeightGradientProduct(a, block, kDType<C>); }));
-    RETURN_IF_ERROR(
-        make(kernel->d_values_, [&](const Block& block) { return ValueGradientProduct(a, block, sums); }));
-    RETURN_IF_ERROR(
-        make(kernel->d_queries_, [&](const Block& block) { return QueryGradientProduct(a, block); }));
-    RETURN_IF_ERROR(
-        make(kernel->d_keys_, [&](const Block& block) { return KeyGradientProduct(a, block, sums); }));
-    const int64_t weights = MostWeights(kernel->blocks_);
-    kernel->score_bytes_ = AlignedBytes(weights * sizeof(C));
-    kernel->weight_bytes_ = kInPlace ? 0 : AlignedBytes(weights * sizeof(T));
-    kernel->key_sum_bytes_ = kernel->rounds_ ? AlignedBytes(a.columns * a.depth * sizeof(C)) : 0;
-    kernel->value_sum_bytes_ = kernel->rounds_ ? AlignedBytes(a.columns * a.width * sizeof(C)) : 0;
-    return kernel;
-  }
-
-  int64_t workspace_bytes() const override {
-    return 2 * (score_bytes_ + weight_bytes_) + key_sum_bytes_ + value_sum_bytes_ + product_bytes_;
-  }
-
-  absl::Status Launch(Stream& stream, const KernelArguments& arguments) override {
-    const T *const d_o = Input<T>(arguments, 0), *const q = Input<T>(arguments, 1),
-                   *const k = Input<T>(arguments, 2), *const v = Input<T>(arguments, 3);
-    const void* const mask = a_.mask == Attention::Mask::kNone ? nullptr : arguments.inputs[6];
-    auto* at = static_cast<std::byte*>(arguments.workspace);
-    const auto take = [&at](int64_t bytes) { return std::exchange(at, at + bytes); };
-    auto *const scores = reinterpret_cast<C*>(take(score_bytes_)), *const d_weights = reinterpret_cast<C*>(
-                                                                       take(score_bytes_));
-    auto *const weights = kInPlace ? reinterpret_cast<T*>(scores) : reinterpret_cast<T*>(take(weight_bytes_)),
-                *const d_scores =
-                    kInPlace ? reinterpret_cast<T*>(d_weights) : reinterpret_cast<T*>(take(weight_bytes_));
-    auto *const key_sums = reinterpret_cast<C*>(take(key_sum_bytes_)), *const value_sums =
-                                                                           reinterpret_cast<C*>(
-                                                                               take(value_sum_bytes_));
-    void* const rest = at;
-    const Backward<T> backward{
-        d_o,      Input<T>(arguments, 4),  Input<C>(arguments, 5), scores, d_weights, weights, d_scores,
-        a_.width, static_cast<C>(a_.scale)};
-    for (const AttentionBlock& block : blocks_) {
-      const int64_t row = block.head * a_.rows + block.row, column = block.head * a_.columns;
-      const T *const q_block = q + row * a_.depth, *const k_block = k + column * a_.depth,
-                     *const d_o_block = d_o + row * a_.width;
-      T *const dk = Output<T>(arguments, 1) + column * a_.depth, *const dv = Output<T>(arguments, 2) +
-                                                                             column * a_.width;
-      void *const to_dk = rounds_ ? static_cast<void*>(key_sums) : dk, *const to_dv =
-                                                                           rounds_ ? static_cast<void*>(
-                                                                                         value_sums)
-                                                                                   : dv;
-      RETURN_IF_ERROR(scores_.Run(block, stream, q_block, k_block, scores, rest));
-      RETURN_IF_ERROR(d_weights_.Run(block, stream, d_o_block, v + column * a_.width, d_weights, rest));
-      const cudaStream_t queue = static_cast<CudaStream&>(stream).get();
-      const AttentionRows<C> rows(a_, block, mask);
-      RETURN_IF_ERROR(pipec::Launch(BackThroughRows<T>, GridOf(rows), kRowThreads, queue, backward, rows));
-      RETURN_IF_ERROR(d_values_.Run(block, stream, weights, d_o_block, to_dv, rest));
-      RETURN_IF_ERROR(
-          d_queries_.Run(block, stream, d_scores, k_block, Output<T>(arguments, 0) + row * a_.depth, rest));
-      RETURN_IF_ERROR(d_keys_.Run(block, stream, d_scores, q_block, to_dk, rest));
-      if (!rounds_ || block.row > 0) continue;
-      RETURN_IF_ERROR(Round(queue, key_sums, dk, a_.columns * a_.depth));
-      RETURN_IF_ERROR(Round(queue, value_sums, dv, a_.columns * a_.width));
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  static constexpr bool kInPlace = sizeof(T) == sizeof(C);
-
-  static absl::Status Round(cudaStream_t stream, const C* sums, T* y, int64_t n) {
-    return pipec::Launch(RoundSums<T>, BlocksFor(n), kThreads, stream, sums, y, n);
-  }
-
-  Attention a_;
-  bool rounds_ =
-      false;  // several blocks add to a head's dK and dV, which are of 16 bits: sums of float32 first
-  std::vector<AttentionBlock> blocks_;
-  BlockProducts scores_, d_weights_, d_values_, d_queries_, d_keys_;
-  int64_t score_bytes_ = 0, weight_bytes_ = 0, key_sum_bytes_ = 0, value_sum_bytes_ = 0, product_bytes_ = 0;
-};
+  RETURN_IF_ERROR(CheckSizes(spec, a));
+  const dim3 row_grid = TileGrid<C>(a, a.rows, a.depth),
+             column_grid = TileGrid<C>(a, a.columns, std::max(a.depth, a.width));
+  const int64_t rows = a.head_count() * a.rows;
+  return MakeKernel(
+      rows * sizeof(C), [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
+        const T *const d_o = Input<T>(arguments, 0), *const o = Input<T>(arguments, 4);
+        C* const along = static_cast<C*>(arguments.workspace);
+        RETURN_IF_ERROR(Launch(SumAlongRows<T>, BlocksFor(rows * 32), kThreads, stream,
+                               Matrix<T>(d_o, rows, a.width), Matrix<T>(o, rows, a.width), along));
+        const Backward<T> backward{{d_o, a.rows, a.width},
+                                   {Input<T>(arguments, 1), a.rows, a.depth},
+                                   {Input<T>(arguments, 2), a.columns, a.depth},
+                                   {Input<T>(arguments, 3), a.columns, a.width},
+                                   Input<C>(arguments, 5),
+                                   along,
+                                   {a, a.mask == Attention::Mask::kNone ? nullptr : arguments.inputs[6]}};
+        RETURN_IF_ERROR(Launch(QueryGradients<T>, row_grid, kTileThreads, stream, backward,
+                               Results<T>(Output<T>(arguments, 0), a.rows, a.depth)));
+        return Launch(KeyValueGradients<T>, column_grid, kTileThreads, stream, backward,
+                      Results<T>(Output<T>(arguments, 1), a.columns, a.depth),
+                      Results<T>(Output<T>(arguments, 2), a.columns, a.width));
+      });
+}
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareAttentionGrad(const KernelSpec& spec, CudaContext& context) {
   ASSIGN_OR_RETURN(const Attention a, Attention::OfGrad(spec));
   absl::StatusOr<std::unique_ptr<Kernel>> dnn = MakeDnnAttentionGrad(spec, a, context);
   if (!absl::IsUnimplemented(dnn.status())) return dnn;
-  return ForAllFloats(spec, a.dtype, [&](auto tag) {
-    return AttentionGradKernel<typename decltype(tag)::type>::Make(spec, a, context);
-  });
+  return ForAllFloats(spec, a.dtype,
+                      [&](auto tag) { return MakeAttentionGrad<typename decltype(tag)::type>(spec, a); });
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-// Attention goes block by block: some rows of one head, or all rows of some heads, so many that their weights fit in a
-// cache. Of a causal head the later columns of a block are left out. Which blocks there are depends on the shapes
-// alone, so sums over rows (dK, dV) have one order.
+// The CPU's attention goes block by block: some rows of one head, or all rows of some heads, so many that their weights
+// fit in a cache. Of a causal head the later columns of a block are left out. Which blocks there are depends on the
+// shapes alone, so sums over rows (dK, dV) have one order.
 //
 // After Dao et al., "FlashAttention" (NeurIPS 2022): weights live for a block only, the way back computes them
 // again from the logarithm of each row's sum. Here a block has whole rows, so that no sum is corrected later, and
-// its products are the device's own.
+// its products are those of matrices.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/base/status.h"
+#include "runtime/device/cpu/kernels/matrix_product.h"
 #include "runtime/device/device.h"
 #include "runtime/device/operands/attention.h"
-#include "runtime/device/operands/matrix_product.h"
 
-namespace pipec {
+namespace pipec::cpu {
 
 struct AttentionBlock {
   int64_t head, heads;  // these heads
@@ -44,19 +45,17 @@ std::vector<AttentionBlock> AttentionBlocks(const Attention& attention, const Bl
 // One product of every block: those of one shape share a kernel.
 class BlockProducts {
  public:
-  // form(block): a MatrixProduct without batch, the same for blocks of the same shape. make(product): its kernel.
-  template <typename FormOf, typename MakeKernel>
-  static absl::StatusOr<BlockProducts> Make(const std::vector<AttentionBlock>& blocks, const FormOf& form,
-                                            const MakeKernel& make) {
+  // form(block): a MatrixProduct without batch, the same for blocks of the same shape.
+  template <typename FormOf>
+  static absl::StatusOr<BlockProducts> Make(const KernelSpec& spec, const std::vector<AttentionBlock>& blocks,
+                                            const FormOf& form) {
     BlockProducts products;
     for (const AttentionBlock& block : blocks) {
       std::unique_ptr<Kernel>& kernel = products.kernels_[KeyOf(block)];
       if (kernel) continue;
       MatrixProduct product = form(block);
       product.a_batch = product.b_batch = product.y_batch = {block.heads};
-      absl::StatusOr<std::unique_ptr<Kernel>> made = make(product);
-      if (!made.ok()) return made.status();
-      kernel = *std::move(made);
+      ASSIGN_OR_RETURN(kernel, MakeProduct(spec, product));
       products.workspace_bytes_ = std::max(products.workspace_bytes_, kernel->workspace_bytes());
     }
     return products;
@@ -77,13 +76,12 @@ class BlockProducts {
   int64_t workspace_bytes_ = 0;
 };
 
-// The five products. `scores`: the type of what the softmax reads, which may be wider than the operands'. `sums`:
-// of dK and dV, where blocks add to them.
-MatrixProduct ScoresProduct(const Attention& a, const AttentionBlock& block, DType scores);          // Q K^T
-MatrixProduct ResultProduct(const Attention& a, const AttentionBlock& block);                        // P V
-MatrixProduct WeightGradientProduct(const Attention& a, const AttentionBlock& block, DType scores);  // dO V^T
-MatrixProduct QueryGradientProduct(const Attention& a, const AttentionBlock& block);                 // ds K
-MatrixProduct KeyGradientProduct(const Attention& a, const AttentionBlock& block, DType sums);       // ds^T Q
-MatrixProduct ValueGradientProduct(const Attention& a, const AttentionBlock& block, DType sums);     // P^T dO
+// The five products.
+MatrixProduct ScoresProduct(const Attention& a, const AttentionBlock& block);          // Q K^T
+MatrixProduct ResultProduct(const Attention& a, const AttentionBlock& block);          // P V
+MatrixProduct WeightGradientProduct(const Attention& a, const AttentionBlock& block);  // dO V^T
+MatrixProduct QueryGradientProduct(const Attention& a, const AttentionBlock& block);   // ds K
+MatrixProduct KeyGradientProduct(const Attention& a, const AttentionBlock& block);     // ds^T Q
+MatrixProduct ValueGradientProduct(const Attention& a, const AttentionBlock& block);   // P^T dO
 
-}  // namespace pipec
+}  // namespace pipec::cpu

@@ -1,6 +1,6 @@
-#include "runtime/device/operands/attention_blocks.h"
+#include "runtime/device/cpu/kernels/attention_blocks.h"
 
-namespace pipec {
+namespace pipec::cpu {
 namespace {
 
 // Every length of a block of causal rows has products of its own, made at load.
@@ -18,9 +18,8 @@ MatrixProduct Product(const Attention& a, int64_t m, int64_t k, int64_t n) {
 }
 
 // Of a block's weights, transposed, and what its rows have.
-MatrixProduct SumOverRows(const Attention& a, const AttentionBlock& block, int64_t width, DType sums) {
+MatrixProduct SumOverRows(const Attention& a, const AttentionBlock& block, int64_t width) {
   MatrixProduct product = Product(a, block.columns, block.rows, width);
-  product.result = sums;
   product.transpose_a = true;
   product.add = !block.first;
   return product;
@@ -57,9 +56,8 @@ absl::Status BlockProducts::Run(const AttentionBlock& block, Stream& stream, con
   return kernels_.at(KeyOf(block))->Launch(stream, {inputs, outputs, nullptr, workspace});
 }
 
-MatrixProduct ScoresProduct(const Attention& a, const AttentionBlock& block, DType scores) {
+MatrixProduct ScoresProduct(const Attention& a, const AttentionBlock& block) {
   MatrixProduct product = Product(a, block.rows, a.depth, block.columns);
-  product.result = scores;
   product.transpose_b = true;
   product.alpha = a.scale;
   return product;
@@ -69,9 +67,8 @@ MatrixProduct ResultProduct(const Attention& a, const AttentionBlock& block) {
   return Product(a, block.rows, block.columns, a.width);
 }
 
-MatrixProduct WeightGradientProduct(const Attention& a, const AttentionBlock& block, DType scores) {
+MatrixProduct WeightGradientProduct(const Attention& a, const AttentionBlock& block) {
   MatrixProduct product = Product(a, block.rows, a.width, block.columns);
-  product.result = scores;
   product.transpose_b = true;
   return product;
 }
@@ -80,12 +77,12 @@ MatrixProduct QueryGradientProduct(const Attention& a, const AttentionBlock& blo
   return Product(a, block.rows, block.columns, a.depth);
 }
 
-MatrixProduct KeyGradientProduct(const Attention& a, const AttentionBlock& block, DType sums) {
-  return SumOverRows(a, block, a.depth, sums);
+MatrixProduct KeyGradientProduct(const Attention& a, const AttentionBlock& block) {
+  return SumOverRows(a, block, a.depth);
 }
 
-MatrixProduct ValueGradientProduct(const Attention& a, const AttentionBlock& block, DType sums) {
-  return SumOverRows(a, block, a.width, sums);
+MatrixProduct ValueGradientProduct(const Attention& a, const AttentionBlock& block) {
+  return SumOverRows(a, block, a.width);
 }
 
-}  // namespace pipec
+}  // namespace pipec::cpu
