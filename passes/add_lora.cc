@@ -10,13 +10,13 @@
 #include <cmath>
 #include <memory>
 #include <random>
-#include <regex>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/ops/low_rank.h"
 #include "passes/passes.h"
 #include "passes/stable_hash.h"
+#include "runtime/base/regex.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -126,14 +126,7 @@ absl::StatusOr<bool> AddLora(Module& module, const PassContext& context) {
   std::vector<Factors> adapted;
   std::vector<std::string> left_out;
   for (const LoraTarget& target : context.options.lora) {
-    std::regex regex;
-    try {
-      regex = std::regex(target.regex);
-    } catch (const std::regex_error& error) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--lora=", target.regex, ":", target.rank,
-                       " has no regular expression (ECMAScript): ", error.what()));
-    }
+    ASSIGN_OR_RETURN(const std::regex regex, ParseRegex(target.regex));
     bool found = false;
     for (Value* weight : graph.Values()) {
       if (weight->kind() != ValueKind::kParameter || weight->type.shape.size() != 2 ||

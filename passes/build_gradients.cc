@@ -9,7 +9,6 @@
 // the stages (DESIGN.md, "Semantics"). Stands after the last change of the forward arithmetic and before the
 // update, which needs the accumulators.
 #include <algorithm>
-#include <regex>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -21,6 +20,7 @@
 #include "passes/chosen_schedule.h"
 #include "passes/loss_scale.h"
 #include "passes/passes.h"
+#include "runtime/base/regex.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -29,19 +29,10 @@ namespace {
 // Uses of one parameter beyond this many share accumulators: memory before bit-identity.
 constexpr int kMaxAccumulators = 8;
 
-absl::StatusOr<std::regex> ParseRegex(const std::string& pattern, absl::string_view flag) {
-  try {
-    return std::regex(pattern);
-  } catch (const std::regex_error& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, "=", pattern, " is not a regular expression (ECMAScript): ", error.what()));
-  }
-}
-
 // Float parameters that the user wants to learn, in the order of the model's initializers.
 absl::StatusOr<std::vector<Value*>> TrainableParameters(const Graph& graph, const CompileOptions& options) {
-  ASSIGN_OR_RETURN(const std::regex train, ParseRegex(options.train_regex, "--train"));
-  ASSIGN_OR_RETURN(const std::regex freeze, ParseRegex(options.freeze_regex, "--freeze"));
+  ASSIGN_OR_RETURN(const std::regex train, ParseRegex(options.train_regex));
+  ASSIGN_OR_RETURN(const std::regex freeze, ParseRegex(options.freeze_regex));
   std::vector<Value*> parameters;
   absl::flat_hash_set<const Value*> factors;
   for (const LowRank& row : FindLowRank(graph)) factors.insert({row.a, row.b});

@@ -14,6 +14,7 @@
 #include "passes/evaluate.h"
 #include "passes/loss_terms.h"
 #include "runtime/base/counted.h"
+#include "runtime/base/regex.h"
 #include "runtime/base/status.h"
 #include "tools/read_text.h"
 
@@ -53,6 +54,7 @@ absl::Status AddLora(absl::string_view text, std::vector<LoraTarget>* targets) {
         absl::StrCat("'", text, "' is not REGEX:RANK with a rank of 1 or more"));
   }
   target.regex = std::string(text.substr(0, colon));
+  RETURN_IF_ERROR(ParseRegex(target.regex).status());
   targets->push_back(std::move(target));
   return absl::OkStatus();
 }
@@ -109,7 +111,7 @@ void CompileFlags::AddTo(FlagTable& table) {
             "data-parallel copies of the pipeline, on other devices, which share the batch", "1");
   table.List("cut", "NAME,...", &options.cut, "cut at these values instead of where the partitioner would");
   table.Group("Model");
-  table.Map("dim", "NAME=N", &dims_, "bind a symbolic dimension");
+  table.Map("dim", "NAME=N", &dims_, 0, "bind a symbolic dimension");
   table.Map("input", "NAME=range|ones|zeros|FILE.npy", &inputs_,
             "bind an input to a constant: positions, masks");
   table.OnOff("allow-links", &allow_links_,
@@ -137,8 +139,8 @@ void CompileFlags::AddTo(FlagTable& table) {
                "update rule", kDefaultOptimizer);
   table.Choice("precision", &precision_, {"fp32", "bf16", "fp16"},
                "what is computed in; parameters, sums and optimizer state stay fp32", "fp32");
-  table.String("train", "REGEX", &options.train_regex, "parameters that learn", "all float parameters");
-  table.String("freeze", "REGEX", &options.freeze_regex, "parameters that do not learn", "none");
+  table.Regex("train", &options.train_regex, "parameters that learn", "all float parameters");
+  table.Regex("freeze", &options.freeze_regex, "parameters that do not learn", "none");
   table.Add({.name = "lora",
              .value = "REGEX:RANK",
              .default_text = "none",
@@ -181,6 +183,7 @@ void CompileFlags::AddTo(FlagTable& table) {
     }
     return absl::OkStatus();
   });
+  table.Check([this] { return CheckTogether(); });
   table.Check([this] {
     return context_.options.label_smoothing <= 1
                ? absl::OkStatus()
@@ -197,6 +200,39 @@ void CompileFlags::AddTo(FlagTable& table) {
                                   "--loss=cross-entropy, not to --loss=",
                                   loss_));
   });
+}
+
+bool CompileFlags::Infers() const { return mode_.empty() ? schedule_ == kInferSchedule : mode_ == "infer"; }
+
+std::string CompileFlags::ScheduleName() const {
+  return !schedule_.empty() ? schedule_ : Infers() ? kInferSchedule : kDefaultSchedule;
+}
+
+absl::Status CompileFlags::CheckTogether() const {
+  const CompileOptions &options = context_.options, defaults;
+  for (const auto& [flag, given] :
+       {std::pair("--loss", loss_ != "auto"), std::pair("--optimizer", !optimizer_.empty()),
+        std::pair("--train", !options.train_regex.empty()), std::pair("--freeze", !options.freeze_regex.empty()),
+        std::pair("--lora", !options.lora.empty()), std::pair("--class-weights", !options.class_weights.empty()),
+        std::pair("--label-smoothing", options.label_smoothing != defaults.label_smoothing),
+        std::pair("--ignore-index", options.ignore_index != defaults.ignore_index),
+        std::pair("--recompute", recompute_ != "auto"), std::pair("--replicas", options.replicas > 1)}) {
+    if (Infers() && given) return absl::InvalidArgumentError(absl::StrCat(flag, " belongs to --mode=train"));
+  }
+  const ScheduleInfo* info = FindSchedule(ScheduleName());
+  const bool is_late = info && info->late_updates;
+  if (options.replicas > 1 && is_late) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--replicas=", options.replicas,
+        ": replicas add up their gradients at the end of a step, which --schedule=", info->name,
+        " does not have; --schedule=1f1b or another with a flush works"));
+  }
+  if (staleness_ == "lr" && !is_late) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--staleness=lr scales the learning rate by how late updates are, and with --schedule=", ScheduleName(),
+        " none is; --schedule=pipedream or pipedream-2bw works"));
+  }
+  return absl::OkStatus();
 }
 
 // A file says all of its shape; flags may repeat it.
@@ -247,39 +283,13 @@ absl::StatusOr<int64_t> CompileFlags::Resolve() {
                      "=auto compiles the model many times, which only pipec does; give a number"));
   }
   RETURN_IF_ERROR(ReadScheduleFile());
-  if (mode_.empty()) mode_ = schedule_ == kInferSchedule ? "infer" : "train";
-  options.mode = mode_ == "infer" ? Mode::kInfer : Mode::kTrain;
-  if (options.mode == Mode::kInfer) {
-    const CompileOptions defaults;
-    for (const auto& [flag, given] :
-         {std::pair("--loss", loss_ != "auto"), std::pair("--optimizer", !optimizer_.empty()),
-          std::pair("--train", !options.train_regex.empty()),
-          std::pair("--freeze", !options.freeze_regex.empty()), std::pair("--lora", !options.lora.empty()),
-          std::pair("--class-weights", !options.class_weights.empty()),
-          std::pair("--label-smoothing", options.label_smoothing != defaults.label_smoothing),
-          std::pair("--ignore-index", options.ignore_index != defaults.ignore_index),
-          std::pair("--recompute", recompute_ != "auto"), std::pair("--replicas", options.replicas > 1)}) {
-      if (given) return absl::InvalidArgumentError(absl::StrCat(flag, " belongs to --mode=train"));
-    }
-  }
-  options.schedule = !schedule_.empty()             ? schedule_
-                     : options.mode == Mode::kInfer ? kInferSchedule
-                                                    : kDefaultSchedule;
+  options.mode = Infers() ? Mode::kInfer : Mode::kTrain;
+  options.schedule = ScheduleName();
   options.ranks = stages_ > 0 ? stages_ : kDefaultStages;
   options.microbatches = microbatches_;
+  RETURN_IF_ERROR(CheckTogether());
   const ScheduleInfo* info = FindSchedule(options.schedule);
-  if (options.replicas > 1 && info && info->late_updates) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--replicas=", options.replicas,
-        ": replicas add up their gradients at the end of a step, which --schedule=", options.schedule,
-        " does not have; --schedule=1f1b or another with a flush works"));
-  }
   const bool each_updates = info && info->updates_each_microbatch;
-  if (staleness_ == "lr" && !(info && info->late_updates)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--staleness=lr scales the learning rate by how late updates are, and with --schedule=", options.schedule,
-        " none is; --schedule=pipedream or pipedream-2bw works"));
-  }
   options.lr_by_delay = staleness_ == "lr";
   if (microbatches_ == 0) {
     // A batch that the default does not divide says how many there can be.
@@ -334,14 +344,7 @@ void CompileFlags::AskForWorkspace() {
 
 absl::StatusOr<std::unique_ptr<Module>> CompileFlags::Import() {
   ImportOptions import;
-  for (const auto& [name, text] : dims_) {
-    int64_t dim = 0;
-    if (!absl::SimpleAtoi(text, &dim) || dim < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--dim ", name, "=", text, " is not a number of 0 or more"));
-    }
-    import.dims[name] = dim;
-  }
+  import.dims = dims_;
   import.bound_inputs = inputs_;
   import.allow_missing_weights = allow_missing_weights;
   import.allow_links = allow_links_;

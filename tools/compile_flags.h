@@ -60,6 +60,11 @@ class CompileFlags {
   // Fills context_.options; returns the samples of a microbatch, 0 for the model's own.
   absl::StatusOr<int64_t> Resolve();
   absl::Status ReadScheduleFile();
+  // As they are without a look at the model or at a schedule's file.
+  bool Infers() const;
+  std::string ScheduleName() const;
+  // InvalidArgument if a flag is given that has no place beside the others.
+  absl::Status CheckTogether() const;
   void AskForWorkspace();
   void Assume(std::string what) { notes_.push_back(std::move(what)); }
 
@@ -70,7 +75,8 @@ class CompileFlags {
   int stages_ = 0, microbatches_ = 0;
   bool stages_open_ = false, microbatches_open_ = false;
   int64_t batch_ = 0, seed_ = 0;
-  std::map<std::string, std::string> dims_, inputs_;
+  std::map<std::string, int64_t> dims_;
+  std::map<std::string, std::string> inputs_;
   bool allow_links_ = false;
   DeviceFlags devices_;
   std::shared_ptr<KernelWorkspace> kernels_ = std::make_shared<KernelWorkspace>();  // asked once for all copies of this

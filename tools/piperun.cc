@@ -107,12 +107,6 @@ absl::StatusOr<RunResult> Execute(RunFlags& flags) {
   if (!manifest.ok()) return manifest.status();
   const int threads =
       flags.threads > 0 ? flags.threads : std::max(1, Cores() / (manifest->ranks * manifest->replicas));
-  for (const auto& [flag, path] : {std::pair("--export", &flags.options.export_directory),
-                                   std::pair("--outputs", &flags.options.outputs)}) {
-    if ((flags.device != "null" && flags.device != "replay") || path->empty()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat(flag, ": device ", flags.device, " computes nothing that could be kept"));
-  }
   RunProgress progress;
   progress.OnNote(absl::StrCat(flags.plan, ": ", manifest->model, ", ", manifest->schedule, ", ",
                                manifest->ranks, manifest->ranks == 1 ? " rank, " : " ranks, ",

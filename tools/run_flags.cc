@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -131,6 +132,16 @@ void AddRunFlags(FlagTable& table, RunFlags& flags) {
 #endif
                 "null", "replay"},
                "null: no arithmetic; replay: none, but kernels and messages take their modelled time");
+  table.Check([&flags, &options]() -> absl::Status {
+    if (flags.device != "null" && flags.device != "replay") return absl::OkStatus();
+    for (const auto& [flag, path] :
+         {std::pair("--export", &options.export_directory), std::pair("--outputs", &options.outputs)}) {
+      if (path->empty()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, ": device ", flags.device, " computes nothing that could be kept"));
+    }
+    return absl::OkStatus();
+  });
   table.Choice("transport", &flags.transport,
                {"local",
 #if PIPEC_CUDA
@@ -138,6 +149,12 @@ void AddRunFlags(FlagTable& table, RunFlags& flags) {
 #endif
                },
                "the ranks are threads of this process; nccl: with a GPU each");
+  table.Check([&flags] {
+    return flags.transport == "nccl" && flags.device != "cuda"
+               ? absl::InvalidArgumentError(
+                     absl::StrCat("--transport=nccl connects GPUs: it needs --device=cuda, not ", flags.device))
+               : absl::OkStatus();
+  });
   table.Int("threads", "N", &flags.threads, 1, "threads of each rank", "cores / ranks, at least 1");
   table.Add({.name = "timeout",
              .value = "SECONDS",

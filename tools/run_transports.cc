@@ -29,10 +29,6 @@ std::function<absl::Duration(const MessageTag&)> WireTimes(const Manifest& manif
 #if PIPEC_CUDA
 absl::StatusOr<MakeTransport> ByNccl(const RunFlags& flags, const Manifest& manifest) {
   const int ranks = manifest.ranks * manifest.replicas;
-  if (flags.device != "cuda") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--transport=nccl connects GPUs: it needs --device=cuda, not ", flags.device));
-  }
   ASSIGN_OR_RETURN(const int gpus, CountGpus());
   if (gpus < ranks) {
     return absl::InvalidArgumentError(

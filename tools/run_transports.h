@@ -8,7 +8,7 @@
 
 namespace pipec {
 
-// InvalidArgument if --device or the number of GPUs does not go with it.
+// InvalidArgument if the number of GPUs does not go with it.
 absl::StatusOr<MakeTransport> MakeRunTransports(const RunFlags& flags, const Manifest& manifest);
 
 }  // namespace pipec

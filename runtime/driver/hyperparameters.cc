@@ -1,11 +1,11 @@
 #include "runtime/driver/hyperparameters.h"
 
 #include <cmath>
-#include <regex>
 #include <tuple>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/regex.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -30,16 +30,11 @@ absl::Status Apply(const PerParameter& setting, const std::vector<std::string>& 
   for (ParameterScalars& row : *rows) row.*field = setting.value.value_or(0);
   for (const auto& [pattern, value] : setting.by_regex) {
     bool matched = false;
-    try {
-      const std::regex regex(pattern);
-      for (size_t i = 0; i < names.size(); ++i) {
-        if (!std::regex_search(names[i], regex)) continue;
-        (*rows)[i].*field = value;
-        matched = true;
-      }
-    } catch (const std::regex_error& error) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", flag, ": '", pattern, "' is no regular expression: ", error.what()));
+    ASSIGN_OR_RETURN(const std::regex regex, ParseRegex(pattern));
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (!std::regex_search(names[i], regex)) continue;
+      (*rows)[i].*field = value;
+      matched = true;
     }
     if (!matched) {
       return absl::NotFoundError(
@@ -63,6 +58,7 @@ absl::Status AddSetting(absl::string_view text, PerParameter* setting) {
   if (equals == absl::string_view::npos) {
     setting->value = value;
   } else {
+    RETURN_IF_ERROR(ParseRegex(text.substr(0, equals)).status());
     setting->by_regex.emplace_back(text.substr(0, equals), value);
   }
   return absl::OkStatus();

@@ -14,7 +14,7 @@ namespace pipec {
 void AddSuiteFlags(FlagTable& table, SuiteFlags& flags, const std::string& suites,
                    const std::string& self_test) {
   table.String("suite", "DIR", &flags.suite, "folder of tests: " + suites);
-  table.String("filter", "REGEX", &flags.filter, "tests whose name matches", "all");
+  table.Regex("filter", &flags.filter, "tests whose name matches", "all");
   table.List("gaps", "FILE", &flags.gaps,
              "tests that do not pass, with reasons; one that passes counts as failed");
   table.OnOff("self-test", &flags.self_test, self_test);

@@ -41,7 +41,7 @@ class Piperun(unittest.TestCase):
         self.assertIn("--transport=nccl needs a GPU a rank: the plan has 2 ranks, this host 1 GPU; with --transport=local", said)
 
     def test_nccl_connects_gpus(self):
-        self.assertIn("--transport=nccl connects GPUs: it needs --device=cuda, not cpu", self.piperun(2, "--transport=nccl", code=1).stderr)
+        self.assertIn("--transport=nccl connects GPUs: it needs --device=cuda, not cpu", self.piperun(2, "--transport=nccl", code=2).stderr)
 
     def test_replicas_have_gpus_of_their_own_or_share_one(self):
         self.assertIn("2 ranks share 1 GPU", self.piperun("replicas", "--device=cuda").stderr)

@@ -39,6 +39,14 @@ class BadRuns(Case):
     def test_good_data_trains(self):
         self.run_tool("piperun", self.plan, f"--data={self.data()}", "--threads=1")
 
+    def test_values_that_cannot_be_read_are_wrong_usage(self):
+        for flags, words in ((["--lr=[=0.1"], "--lr: '[' is no regular expression"),
+                             (["--weight-decay=(=0"], "--weight-decay: '(' is no regular expression"),
+                             (["--steps"], "--steps: the value is missing, wanted N"),
+                             (["--device=null"], "--export: device null computes nothing")):
+            self.assertIn(f"piperun: {words}", self.run_tool("piperun", self.plan, "--data=synthetic", "--export=out", *flags,
+                                                             expect=2).stderr)
+
     def test_data_is_required(self):
         self.run_tool("piperun", self.plan, expect=2)
 

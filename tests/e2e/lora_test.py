@@ -146,7 +146,7 @@ class FineTuning(Case):
         for flag, code, message in (
                 ("nothing:2", 1, "--lora=nothing:2 finds no weight of a MatMul or Gemm"),
                 ("w1:9", 1, "weight 'w1' is float32[6,5], so its rank is at most 5"), ("w1", 2, "'w1' is not REGEX:RANK"),
-                ("w1:0", 2, "is not REGEX:RANK with a rank of 1 or more"), ("(:1", 1, "has no regular expression")):
+                ("w1:0", 2, "is not REGEX:RANK with a rank of 1 or more"), ("(:1", 2, "'(' is no regular expression")):
             with self.subTest(flag=flag):
                 self.assertIn(message, self.compile(self.model, f"--lora={flag}", *self.flags, expect=code))
         tied = self.write("tied.onnxtxt", model_text(

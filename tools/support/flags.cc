@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
+#include "runtime/base/regex.h"
 #include "runtime/base/status.h"
 #include "tools/support/clean_text.h"
 #include "tools/support/values.h"
@@ -35,6 +36,21 @@ auto NumberParser(T* target, T least, absl::string_view wanted, Read read) {
   };
 }
 
+// NAME=VALUE into a map, once a name; `read` reads the value.
+template <typename T, typename Read>
+auto MapParser(std::map<std::string, T>* target, std::string form, Read read) {
+  return [=](absl::string_view text) -> absl::Status {
+    const size_t equals = text.find('=');
+    if (equals == 0 || equals == absl::string_view::npos)
+      return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not of the form ", form));
+    T value;
+    if (absl::Status status = read(text.substr(equals + 1), &value); !status.ok())
+      return absl::InvalidArgumentError(absl::StrCat(text.substr(0, equals), ": ", status.message()));
+    const auto [it, fresh] = target->emplace(text.substr(0, equals), std::move(value));
+    return fresh ? absl::OkStatus() : absl::InvalidArgumentError(absl::StrCat("'", it->first, "' is given twice"));
+  };
+}
+
 std::string OrNumber(const std::string& words, double number) {
   return words.empty() ? absl::StrCat(number) : words;
 }
@@ -50,7 +66,14 @@ void FlagTable::Add(Flag flag) {
 }
 
 void FlagTable::OnOff(std::string name, bool* target, std::string help) {
-  Add({.name = name, .default_text = *target ? "on" : "off", .help = help, .on = target});
+  Add({.name = name,
+       .default_text = *target ? "on" : "off",
+       .help = help,
+       .parse = [target](absl::string_view text) -> absl::Status {
+         *target = true;
+         if (text.empty() || absl::SimpleAtob(text, target)) return absl::OkStatus();
+         return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not known; valid are true, false"));
+       }});
 }
 
 void FlagTable::Int(std::string name, std::string value, int64_t* target, int64_t least, std::string help,
@@ -108,6 +131,18 @@ void FlagTable::String(std::string name, std::string value, std::string* target,
        }});
 }
 
+void FlagTable::Regex(std::string name, std::string* target, std::string help, std::string default_text) {
+  Add({.name = name,
+       .value = "REGEX",
+       .default_text = default_text,
+       .help = help,
+       .parse = [target](absl::string_view text) -> absl::Status {
+         RETURN_IF_ERROR(ParseRegex(text).status());
+         *target = std::string(text);
+         return absl::OkStatus();
+       }});
+}
+
 void FlagTable::Choice(std::string name, std::string* target, std::vector<std::string> choices,
                        std::string help, std::string default_text) {
   Add({.name = name,
@@ -151,19 +186,19 @@ void FlagTable::List(std::string name, std::string value, std::vector<std::strin
 
 void FlagTable::Map(std::string name, std::string value, std::map<std::string, std::string>* target,
                     std::string help) {
-  Add({.name = name,
-       .value = value,
-       .help = help,
-       .repeated = true,
-       .parse = [=](absl::string_view text) -> absl::Status {
-         const size_t equals = text.find('=');
-         if (equals == 0 || equals == absl::string_view::npos) {
-           return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not of the form ", value));
-         }
-         const auto [it, fresh] = target->emplace(text.substr(0, equals), text.substr(equals + 1));
-         if (!fresh) return absl::InvalidArgumentError(absl::StrCat("'", it->first, "' is given twice"));
-         return absl::OkStatus();
-       }});
+  const auto read = [](absl::string_view text, std::string* one) {
+    *one = std::string(text);
+    return absl::OkStatus();
+  };
+  Add({.name = name, .value = value, .help = help, .repeated = true, .parse = MapParser(target, value, read)});
+}
+
+void FlagTable::Map(std::string name, std::string value, std::map<std::string, int64_t>* target, int64_t least,
+                    std::string help) {
+  const auto read = [least](absl::string_view text, int64_t* one) {
+    return NumberParser(one, least, "whole number", absl::SimpleAtoi<int64_t>)(text);
+  };
+  Add({.name = name, .value = value, .help = help, .repeated = true, .parse = MapParser(target, value, read)});
 }
 
 void FlagTable::Positional(std::string name, std::string* target, bool required) {
@@ -210,8 +245,12 @@ std::vector<const char*> FlagTable::TakeOutUnknown(int argc, char** argv,
                                        flag ? absl::StrCat("; did you mean --", flag->name, "?") : ""));
     }
     // The next word is this flag's value, whatever it looks like; that of an unknown flag goes with it.
-    const bool takes_next = flag && !flag->value.empty() && equals == absl::string_view::npos && i + 1 < argc;
-    if (takes_next && (known || argv[i + 1][0] != '-')) {
+    const bool takes_next = flag && !flag->value.empty() && equals == absl::string_view::npos;
+    if (takes_next && i + 1 == argc) {
+      if (!known) continue;
+      mistakes->push_back(absl::StrCat(dashed, ": the value is missing, wanted ", flag->value));
+      kept.pop_back();
+    } else if (takes_next && (known || argv[i + 1][0] != '-')) {
       ++i;
       if (known) kept.push_back(argv[i]);
     }
@@ -237,16 +276,10 @@ std::optional<int> FlagTable::Parse(int argc, char** argv) {
   const std::vector<const char*> known = TakeOutUnknown(argc, argv, &mistakes);
 
   namespace cl = llvm::cl;
-  // One of the two per flag.
-  std::vector<std::unique_ptr<cl::opt<bool>>> switches(flags_.size());
-  std::vector<std::unique_ptr<cl::list<std::string>>> values(flags_.size());
-  for (size_t k = 0; k < flags_.size(); ++k) {
-    const llvm::StringRef name(flags_[k].name);
-    if (flags_[k].on) {
-      switches[k] = std::make_unique<cl::opt<bool>>(name);
-    } else {
-      values[k] = std::make_unique<cl::list<std::string>>(name, cl::ValueRequired);
-    }
+  std::vector<std::unique_ptr<cl::list<std::string>>> values;
+  for (const Flag& flag : flags_) {
+    const cl::ValueExpected takes_value = flag.value.empty() ? cl::ValueOptional : cl::ValueRequired;
+    values.push_back(std::make_unique<cl::list<std::string>>(llvm::StringRef(flag.name), takes_value));
   }
   cl::list<std::string> positional(cl::Positional, cl::ZeroOrMore);
   // llvm::cl keeps a global list of options: leave none behind that is gone.
@@ -261,10 +294,6 @@ std::optional<int> FlagTable::Parse(int argc, char** argv) {
   }
 
   for (size_t k = 0; k < flags_.size(); ++k) {
-    if (switches[k]) {
-      if (switches[k]->getNumOccurrences() > 0) *flags_[k].on = *switches[k];
-      continue;
-    }
     if (values[k]->size() > 1 && !flags_[k].repeated) {
       mistakes.push_back(absl::StrCat("--", flags_[k].name, " is given ", values[k]->size(), " times"));
     }

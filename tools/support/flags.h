@@ -32,8 +32,8 @@ struct Flag {
   std::string help;
   std::vector<std::string> choices;  // for the completion
   bool repeated = false;             // may be given more than once
-  bool* on = nullptr;                // target of a flag that is on or off
-  // Reads one value into the target. InvalidArgument: what is wrong with the value; the flag's name is added.
+  // Reads one value into the target; "" of a flag that is on or off. InvalidArgument: what is wrong with the value;
+  // the flag's name is added.
   std::function<absl::Status(absl::string_view value)> parse;
   std::string group;
 };
@@ -61,6 +61,8 @@ class FlagTable {
   // Any text but the empty one.
   void String(std::string name, std::string value, std::string* target, std::string help,
               std::string default_text = "");
+  // A regular expression (runtime/base/regex.h).
+  void Regex(std::string name, std::string* target, std::string help, std::string default_text);
   // One of `choices`.
   void Choice(std::string name, std::string* target, std::vector<std::string> choices, std::string help,
               std::string default_text = "");
@@ -68,8 +70,10 @@ class FlagTable {
   void Size(std::string name, int64_t* target, std::string help, std::string default_text = "");
   // Comma-separated, and the flag may be repeated.
   void List(std::string name, std::string value, std::vector<std::string>* target, std::string help);
-  // NAME=VALUE, once a name.
+  // NAME=VALUE, once a name; numbers below `least` are refused.
   void Map(std::string name, std::string value, std::map<std::string, std::string>* target, std::string help);
+  void Map(std::string name, std::string value, std::map<std::string, int64_t>* target, int64_t least,
+           std::string help);
   // Anything else.
   void Add(Flag flag);
 

@@ -65,7 +65,7 @@ TEST(Hyperparameters, TheLastMatchingExpressionHolds) {
   EXPECT_EQ((*rows)[0].lr, 0.5);
   EXPECT_EQ((*rows)[1].lr, 0.25);
   EXPECT_EQ((*rows)[2].lr, 0.125);
-  for (const char* text : {"", "x", "-1", "w=", "w=-1", "nan", "inf"})
+  for (const char* text : {"", "x", "-1", "w=", "w=-1", "nan", "inf", "(=1"})
     EXPECT_FALSE(AddSetting(text, &h.lr).ok()) << text;
   h.lr.by_regex = {{"(", 1}};
   EXPECT_THAT(std::string(Resolve(h, {"w"}).status().message()), HasSubstr("no regular expression"));

@@ -107,8 +107,22 @@ TEST(FlagTable, RefusesWhatIsMissingOrDouble) {
   Targets t;
   EXPECT_THAT(Parse(t, {}).err, HasSubstr("MODEL is missing"));
   EXPECT_THAT(Parse(t, {"a.onnx", "--stages=2", "--stages=3"}).err, HasSubstr("--stages is given 2 times"));
-  EXPECT_EQ(Parse(t, {"a.onnx", "--stages"}).exit, kExitUsage);
+  EXPECT_THAT(Parse(t, {"a.onnx", "--stages"}).err, HasSubstr("--stages: the value is missing, wanted P"));
+  EXPECT_THAT(Parse(t, {"a.onnx", "--json", "--json"}).err, HasSubstr("--json is given 2 times"));
   EXPECT_THAT(Parse(t, {"a.onnx", "--dim=n=1", "--dim=n=2"}).err, HasSubstr("'n' is given twice"));
+}
+
+TEST(FlagTable, OnOrOff) {
+  for (const auto& [word, on] :
+       {std::pair("--json", true), std::pair("--json=true", true), std::pair("--json=0", false)}) {
+    Targets t;
+    t.json = !on;
+    EXPECT_EQ(Parse(t, {"a.onnx", word}).exit, std::nullopt);
+    EXPECT_EQ(t.json, on) << word;
+  }
+  Targets t;
+  EXPECT_THAT(Parse(t, {"a.onnx", "--json=maybe"}).err,
+              HasSubstr("--json: 'maybe' is not known; valid are true, false"));
 }
 
 TEST(FlagTable, TextsNameEveryFlag) {
