@@ -31,7 +31,7 @@ absl::Status WithFile(const absl::Status& status, absl::string_view flag, const 
 void DeviceFlags::AddTo(FlagTable& table) {
   table.Group("Devices");
   table.Choice("device", &device_, DeviceNames(), "what to plan for; --list-devices describes them",
-               kDefaultDevice);
+               kDefaultDevice, "what a plan runs on is piperun's --device");
   table.String("cluster", "FILE.json", &cluster_,
                "devices, hosts and links to plan for, a device a rank in the order of the file; "
                "samples/clusters/README.md describes it",

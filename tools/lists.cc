@@ -14,6 +14,7 @@
 #include "passes/gradients/gradient.h"
 #include "passes/pass.h"
 #include "runtime/base/format_size.h"
+#include "tools/support/build.h"
 
 namespace pipec {
 namespace {
@@ -158,13 +159,7 @@ std::string ListDevices(bool json) {
     absl::StrAppendFormat(&text, "  %-8s %s\n", name, what);
     object["piperun"].push_back({{"name", name}, {"what", what}});
   }
-  const auto found = [](bool is_there) { return is_there ? "found" : "missing"; };
-  absl::StrAppend(
-      &text,
-      PIPEC_CUDA ? "not in this version: transport mpi\n  CUDA toolkit "
-                 : "not in this build: device cuda, transport nccl; in no version yet: transport mpi\n"
-                   "  CUDA toolkit ",
-      found(PIPEC_CUDA_FOUND), ", NCCL ", found(PIPEC_NCCL_FOUND), ", MPI ", found(PIPEC_MPI_FOUND), "\n");
+  absl::StrAppend(&text, MissingInBuild(), "\n");
   return json ? Dumped(object) : text;
 }
 

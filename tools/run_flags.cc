@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "tools/support/build.h"
 
 namespace pipec {
 namespace {
@@ -131,7 +132,8 @@ void AddRunFlags(FlagTable& table, RunFlags& flags) {
                 "cuda",
 #endif
                 "null", "replay"},
-               "null: no arithmetic; replay: none, but kernels and messages take their modelled time");
+               "null: no arithmetic; replay: none, but kernels and messages take their modelled time", "",
+               MissingInBuild());
   table.Check([&flags, &options]() -> absl::Status {
     if (flags.device != "null" && flags.device != "replay") return absl::OkStatus();
     for (const auto& [flag, path] :
@@ -148,7 +150,7 @@ void AddRunFlags(FlagTable& table, RunFlags& flags) {
                 "nccl"
 #endif
                },
-               "the ranks are threads of this process; nccl: with a GPU each");
+               "the ranks are threads of this process; nccl: with a GPU each", "", MissingInBuild());
   table.Check([&flags] {
     return flags.transport == "nccl" && flags.device != "cuda"
                ? absl::InvalidArgumentError(

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -35,6 +36,17 @@ class Lists(Case):
                 self.assertTrue(any(line.split()[0] == device["name"] for line in text if line.startswith("  ")), device)
         self.assertIn("cpu", [device["name"] for device in devices["pipec"]])
         self.assertEqual([device["name"] for device in devices["piperun"]], ["cpu", "null", "replay"])
+
+    def test_what_a_build_lacks(self):
+        sentence = self.run_tool("pipec", "--list-devices").stdout.splitlines()[-1]
+        self.assertRegex(sentence, r"^not in this build: device cuda, transport nccl \(preset cuda has them; CUDA toolkit \w+, NCCL \w+\); "
+                         "in no version yet: transport mpi$")
+        for flag in ("--device=cuda", "--transport=nccl", "--transport=mpi"):
+            name, value = flag.split("=")
+            self.assertRegex(self.run_tool("piperun", "plan", "--data=synthetic", flag, expect=2).stderr,
+                             f"(?m)^piperun: {name}: '{value}' is not known; valid are [^;]*; {re.escape(sentence)}$")
+        self.assertRegex(self.run_tool("pipec", "model.onnx", "--device=cuda", expect=2).stderr,
+                         "--device: 'cuda' is not known; valid are .*; what a plan runs on is piperun's --device")
 
 
 if __name__ == "__main__":

@@ -144,7 +144,7 @@ void FlagTable::Regex(std::string name, std::string* target, std::string help, s
 }
 
 void FlagTable::Choice(std::string name, std::string* target, std::vector<std::string> choices,
-                       std::string help, std::string default_text) {
+                       std::string help, std::string default_text, std::string others) {
   Add({.name = name,
        .value = absl::StrJoin(choices, "|"),
        .default_text = default_text.empty() ? *target : default_text,
@@ -153,7 +153,8 @@ void FlagTable::Choice(std::string name, std::string* target, std::vector<std::s
        .parse = [=](absl::string_view text) -> absl::Status {
          if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
            return absl::InvalidArgumentError(
-               absl::StrCat("'", text, "' is not known; valid are ", absl::StrJoin(choices, ", ")));
+               absl::StrCat("'", text, "' is not known; valid are ", absl::StrJoin(choices, ", "),
+                            others.empty() ? "" : "; ", others));
          }
          *target = std::string(text);
          return absl::OkStatus();

@@ -63,9 +63,9 @@ class FlagTable {
               std::string default_text = "");
   // A regular expression (runtime/base/regex.h).
   void Regex(std::string name, std::string* target, std::string help, std::string default_text);
-  // One of `choices`.
+  // One of `choices`; `others`: what is said of other words, behind those that are valid.
   void Choice(std::string name, std::string* target, std::vector<std::string> choices, std::string help,
-              std::string default_text = "");
+              std::string default_text = "", std::string others = "");
   // Bytes: "8TB", "512MiB", "1000".
   void Size(std::string name, int64_t* target, std::string help, std::string default_text = "");
   // Comma-separated, and the flag may be repeated.
