@@ -16,7 +16,7 @@ absl::StatusOr<StepPicture> StepOf(CompileFlags flags, const std::string& schedu
     flags.UseCandidate(chosen.plan.candidates[0]);
   }
   ASSIGN_OR_RETURN(const std::unique_ptr<Module> module, CompileModule(flags));
-  StepPicture step = ModelledStep(*module);
+  StepPicture step = ModelledStep(*module, OriginsOf(*module, flags.context().options.cluster));
   // What the search found has no other name.
   if (open && step.schedule != schedule) step.schedule = absl::StrCat(schedule, ": ", step.schedule);
   return step;

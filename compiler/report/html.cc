@@ -59,7 +59,7 @@ ordered_json ToJson(const MemoryCurve& curve) {
 
 ordered_json ToJson(const StepPicture& picture) {
   ordered_json out = {{"schedule", picture.schedule},
-                      {"times", picture.measured ? "measured" : "modelled"},
+                      {"times", picture.times},
                       {"step", picture.step},
                       {"ranks", picture.shape.ranks},
                       {"virtual_stages", picture.shape.virtual_stages},
@@ -94,7 +94,7 @@ std::string Escape(absl::string_view text) {
 std::string ReportHtml(const Module& module, const Report& report, const std::vector<ComparedStep>& compared,
                        const std::optional<StepPicture>& measured) {
   ordered_json data = {{"report", ordered_json::parse(ReportJson(report))},
-                       {"step", ToJson(ModelledStep(module))}};
+                       {"step", ToJson(ModelledStep(module, report.origins))}};
   data["compared"] = ordered_json::array();
   for (const ComparedStep& other : compared) {
     data["compared"].push_back(other.step

@@ -40,6 +40,7 @@ std::string ReportJson(const Report& report) {
   out["simulated"] = NameOfSimulated(report.origins);  // what follows
   out["bubble_ratio"] = report.bubble_ratio;
   out["step_time_s"] = report.step_seconds;
+  out["step_span"] = report.step_span;
   out["bound_ratio"] = report.bound_ratio;
   out["bound_s"] = report.bound_seconds;
   out["peak_bytes"] = report.peak_bytes;

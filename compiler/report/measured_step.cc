@@ -197,8 +197,8 @@ absl::StatusOr<StepPicture> MeasuredStep(absl::string_view trace, absl::string_v
                    [](const Length& a, const Length& b) { return a.seconds < b.seconds; });
   const Length& median = lengths[lengths.size() / 2];
 
-  StepPicture picture = ModelledStep(module);
-  picture.measured = true;
+  StepPicture picture = ModelledStep(module, {});
+  picture.times = "measured";
   picture.step = median.step;
   picture.messages.clear();
   picture.memory.clear();

@@ -6,28 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "compiler/cost/node_cost.h"
+#include "compiler/ir/validate_at.h"
 #include "compiler/ops/op_info.h"
 #include "compiler/report/advice.h"
 
 namespace pipec {
 namespace {
-
-// `times`: how often a step has it.
-void Add(const NodeTime& time, int times, Origins& origins) {
-  const double seconds = time.seconds * times;
-  switch (time.origin) {
-    case Origin::kMeasured:
-      origins.measured += seconds;
-      break;
-    case Origin::kFitted:
-      origins.fitted += seconds;
-      break;
-    default:
-      origins.modelled += seconds;
-  }
-}
 
 // Of the messages between ranks that say least.
 Origin MessageOrigin(const Module& module, const Cluster& cluster) {
@@ -42,29 +27,14 @@ Origin MessageOrigin(const Module& module, const Cluster& cluster) {
   return least;
 }
 
+// Where steps overlap it is the longest span of a rank (passes/simulate_update.h).
+std::string SpanOfStep(const Module& module) {
+  const bool overlap = module.schedule.asynchronous() || !ValidateAt(module).empty();
+  return absl::StrCat(overlap ? "the longest span of a rank" : "until the last rank is done",
+                      module.mode == Mode::kTrain ? ", update included" : "");
+}
+
 }  // namespace
-
-std::string Name(const Origins& origins) {
-  const double sum = origins.measured + origins.fitted + origins.modelled;
-  std::string name;
-  for (const auto& [origin, seconds] :
-       {std::pair(Origin::kMeasured, origins.measured), std::pair(Origin::kFitted, origins.fitted),
-        std::pair(Origin::kModelled, origins.modelled)}) {
-    if (seconds <= 0) continue;
-    if (seconds >= sum) return std::string(Name(origin));
-    // Never rounded to all or nothing.
-    absl::StrAppendFormat(&name, "%s%.3g %% %s", name.empty() ? "" : ", ",
-                          std::clamp(seconds / sum * 100, 0.1, 99.9), Name(origin));
-  }
-  return name.empty() ? std::string(Name(Origin::kModelled)) : name;
-}
-
-std::string NameOfSimulated(const Origins& origins) {
-  const std::string name = Name(origins);
-  if (name == Name(Origin::kModelled)) return name;
-  const bool mixed = name.find('%') != std::string::npos;
-  return mixed ? absl::StrCat("from costs ", name) : absl::StrCat("from ", name, " costs");
-}
 
 Report MakeReport(const Module& module, const Cluster& cluster) {
   Report report;
@@ -83,6 +53,7 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
   report.batch = module.microbatch_size * report.shape.microbatches * module.replicas;
   report.notes = module.notes;
 
+  report.origins = OriginsOf(module, cluster);
   report.message_origin = MessageOrigin(module, cluster);
   const int stages = static_cast<int>(module.stages.size());
   report.stages.resize(stages);
@@ -93,7 +64,6 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
     StageRow& row = report.stages[node->stage];
     ++row.nodes;
     const NodeTime time = TimeOf(*node, cluster.devices[module.stages[node->stage].rank]);
-    Add(time, node->kind == Kind::kU ? 1 : report.shape.microbatches, report.origins);
     if (node->kind != Kind::kU) Add(time, 1, row.origins);
     if (node->kind != Kind::kU) row.flop += CostOf(*node).flops;
     if (node->kind == Kind::kU && module.schedule.asynchronous())
@@ -144,6 +114,7 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
   }
   report.bubble_ratio = module.simulation.bubble_ratio;
   report.step_seconds = module.simulation.step_seconds;
+  report.step_span = SpanOfStep(module);
   if (module.partition_bound > 0) {
     report.bound_seconds = module.partition_bound;
     report.bound_ratio = *std::max_element(loads.begin(), loads.end()) / module.partition_bound;

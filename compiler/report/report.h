@@ -10,14 +10,10 @@
 #include "compiler/cost/cluster.h"
 #include "compiler/ir/module.h"
 #include "compiler/report/alternatives.h"
+#include "compiler/report/origins.h"
 #include "compiler/report/step_picture.h"
 
 namespace pipec {
-
-// Seconds by where they come from.
-struct Origins {
-  double modelled = 0, fitted = 0, measured = 0;
-};
 
 struct StageRow {
   int stage = 0;
@@ -66,6 +62,7 @@ struct Report {
   std::vector<StageRow> stages;
   double bubble_ratio = 0;  // idle / (ranks x time of F, B, I and W)
   double step_seconds = 0;  // the update included
+  std::string step_span;    // from when to when these are
   // The slowest stage, its messages counted, over the partitioner's lower bound; with several stages a rank
   // the slowest rank. 0: no bound.
   double bound_ratio = 0;
@@ -83,12 +80,6 @@ struct Report {
   std::vector<std::string> advice;
   std::vector<std::string> notes;
 };
-
-// What costs are: "modelled", "fitted", "measured", or "93 % measured, 7 % fitted" of what is of several kinds.
-std::string Name(const Origins& origins);
-// What a figure is that a simulation made of such costs: "modelled", "from measured costs", "from costs 93 %
-// measured, 7 % fitted". Nothing simulated is measured.
-std::string NameOfSimulated(const Origins& origins);
 
 Report MakeReport(const Module& module, const Cluster& cluster);
 

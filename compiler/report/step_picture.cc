@@ -6,8 +6,9 @@
 
 namespace pipec {
 
-StepPicture ModelledStep(const Module& module) {
+StepPicture ModelledStep(const Module& module, const Origins& origins) {
   StepPicture picture;
+  picture.times = NameOfSimulated(origins);
   picture.schedule = module.schedule.name;
   picture.shape = module.schedule.shape;
   for (const Stage& stage : module.stages) {

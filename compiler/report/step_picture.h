@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler/ir/module.h"
 #include "compiler/report/memory_over_time.h"
+#include "compiler/report/origins.h"
 
 namespace pipec {
 
@@ -29,7 +30,7 @@ struct PictureMessage {
 
 struct StepPicture {
   std::string schedule;
-  bool measured = false;  // else modelled
+  std::string times;      // what they are: "measured", or NameOfSimulated
   int step = 0;           // measured: which step of the run
   ScheduleShape shape;
   std::vector<int> rank_of_stage;
@@ -45,8 +46,8 @@ struct StepPicture {
   std::vector<MemoryCurve> memory;  // one a rank; none if measured
 };
 
-// The modelled step of a module of level planned.
-StepPicture ModelledStep(const Module& module);
+// The simulated step of a module of level planned, whose nodes' times have these origins.
+StepPicture ModelledStep(const Module& module, const Origins& origins);
 
 // The step of median length in a Chrome trace that piperun wrote while it executed the module's plan.
 // InvalidArgument if it is no such trace, or of another plan: `path` is named.

@@ -37,19 +37,21 @@ std::string ReportText(const Report& report) {
       Counted(report.shape.ranks, "rank", "ranks"), Counted(report.shape.virtual_stages, "stage", "stages"),
       report.schedule, Counted(report.shape.microbatches, "microbatch", "microbatches"), report.batch,
       report.device, Name(report.origins), Name(report.message_origin));
-  absl::StrAppend(&out,
-                  "stage  rank  nodes  parameters     FLOP  forward ms  backward ms       sent  peak memory  times",
-                  DevicesDiffer(report) ? "     device\n" : "\n");
+  const bool trains = report.mode == Mode::kTrain;
+  absl::StrAppend(&out, "stage  rank  nodes  parameters     FLOP  forward ms", trains ? "  backward ms" : "",
+                  "       sent  peak memory  times", DevicesDiffer(report) ? "     device\n" : "\n");
   for (const StageRow& row : report.stages) {
-    absl::StrAppendFormat(&out, "%5d %5d %6d %11s %8s %11.3f %12.3f %10s %12s  %s", row.stage, row.rank,
-                          row.nodes, Short(row.parameters), Short(row.flop), row.forward_seconds * 1e3,
-                          row.backward_seconds * 1e3, FormatSize(row.sent_bytes), FormatSize(row.peak_bytes),
+    absl::StrAppendFormat(&out, "%5d %5d %6d %11s %8s %11.3f", row.stage, row.rank, row.nodes, Short(row.parameters),
+                          Short(row.flop), row.forward_seconds * 1e3);
+    if (trains) absl::StrAppendFormat(&out, " %12.3f", row.backward_seconds * 1e3);
+    absl::StrAppendFormat(&out, " %10s %12s  %s", FormatSize(row.sent_bytes), FormatSize(row.peak_bytes),
                           Name(row.origins));
     absl::StrAppend(&out, DevicesDiffer(report) ? absl::StrCat("  ", row.device) : "", "\n");
   }
   absl::StrAppend(&out, "(FLOP, times and what is sent per microbatch; peak memory is the rank's)\n\n");
   absl::StrAppendFormat(&out, "bubble ratio              %.1f %% (%s)\n", report.bubble_ratio * 100, simulated);
-  absl::StrAppendFormat(&out, "step time                 %.3f ms (%s)\n", report.step_seconds * 1e3, simulated);
+  absl::StrAppendFormat(&out, "step time                 %.3f ms (%s; %s)\n", report.step_seconds * 1e3, simulated,
+                        report.step_span);
   if (report.bound_ratio > 0) {
     absl::StrAppendFormat(&out, "slowest stage over bound  %.3f (%s)\n", report.bound_ratio, simulated);
   }

@@ -7,7 +7,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import main
+from pipec_testing import main, with_a_message
 from report_page import PageCase, slices
 
 COMPUTE = ("F", "B", "I", "W")
@@ -144,7 +144,7 @@ class Beside(PageCase):
                 busy = sum(end - begin for *_, begin, end in planned)
                 self.assertAlmostEqual(measured["bubble_ratio"], 1 - busy / (measured["ranks"] * max(end for *_, end in planned)), delta=1e-6)
                 figures = self.text("#measured .figures")
-                ratio = float(re.search(r"measured over modelled measured\s+([\d.]+)", figures)[1])
+                ratio = float(re.search(r"measured over planned measured\s+([\d.]+)", figures)[1])
                 self.assertAlmostEqual(ratio, length * 1e-6 / said["step_time_s"], delta=0.002 * ratio)
                 rows = self.table("#measured")
                 self.assertEqual(len(rows), len(said["stages"]))
@@ -156,6 +156,33 @@ class Beside(PageCase):
                 for _, _, sent, arrived in measured["messages"]:
                     self.assertLessEqual(sent, arrived)
                 self.assertEqual(self.browser.complaints, [])
+
+    def test_each_figure_says_what_it_is(self):
+        flags = ["--stages=2", "--microbatches=6"]
+        for more in ([], ["--mode=infer"]):
+            trace, profile = self.folder / "measured.json", self.folder / "profile.json"
+            self.run_tool("piperun", self.compile(self.model, *flags, *more), "--data=synthetic", f"--trace={trace}", f"--profile={profile}",
+                          "--threads=1")
+            with_a_message(profile)
+            report, said, _ = self.report(self.model, *flags, *more, f"--profile={profile}", f"--measured={trace}",
+                                          *([] if more else ["--compare=gpipe"]))
+            self.show(report)
+            self.assertIn("measured costs" if more else "measured", said["simulated"])
+            self.assertNotIn("modelled", self.text("#page"), "every node was measured, and messages are fitted")
+            self.assertIn(f"planned {said['bubble_ratio'] * 100:.1f} %, {said['simulated']}", self.text("#measured"))
+            self.assertIn(f"Times are {said['simulated']}", self.text("#memory"))
+            self.assertIn(f"Times are {said['times']}, of messages fitted", self.text("#loads"))
+            self.assertIn(said["step_span"], self.text("header"))
+            # What inference does not have.
+            for word in "backward", "update", "optimizer":
+                self.assertEqual(word in self.text("#page"), not more, word)
+        text = self.run_tool("pipec", self.model, "--dry-run", "--mode=infer", *flags).stdout
+        self.assertRegex(text, r"(?m)^step time .*\(modelled; until the last rank is done\)$")
+        self.assertNotRegex(text, "backward|update")
+        for schedule, span in (("1f1b", "until the last rank is done"), ("zb-h1", "the longest span of a rank"),
+                               ("pipedream-2bw", "the longest span of a rank")):
+            self.assertRegex(self.run_tool("pipec", self.model, "--dry-run", f"--schedule={schedule}", *flags).stdout,
+                             rf"(?m)^step time .*\(modelled; {span}, update included\)$")
 
     def test_hover_tells_both_times(self):
         plan = self.compile(self.model, "--stages=2", "--microbatches=4")

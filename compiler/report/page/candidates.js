@@ -19,7 +19,7 @@ function candidatesSection(report) {
   const gap = bound > 0 ? ` The last F, I or W of the first ends at ${formatTime(chosen.order_s * 1e9)}, ` +
       `${formatPercent(Math.max(0, chosen.order_s / bound - 1))} above what no order of such stages can beat.` : '';
   return section('candidates', 'What it was chosen from',
-                 `The fastest a sample was taken${runnerUp}.${others}${gap} Times are ${report.times}.`,
+                 `The fastest a sample was taken${runnerUp}.${others}${gap} Times are ${report.simulated}.`,
                  table('candidates', ['P', 'M', 'schedule', 'V', 'step time', 'time a sample', 'against the plan', 'bubble ratio',
                                       'peak memory'], rows));
 }

@@ -13,8 +13,9 @@ function headerOf({report, step}) {
                  ...(report.replicas > 1 ? [['replicas (R)', report.replicas]] : []), ['microbatches (M)', report.microbatches], ['batch', report.batch], ['optimizer', report.optimizer],
                  ['precision', report.precision], ['planned for', report.device], ['mode', report.mode]];
   const figures = [
-    figure('step time', formatTime(report.step_time_s * 1e9), report.simulated, report.mode === 'train' ? 'with the update' : ''),
-    figure('bubble ratio', formatPercent(report.bubble_ratio), report.simulated, 'idle share before the update'),
+    figure('step time', formatTime(report.step_time_s * 1e9), report.simulated, report.step_span),
+    figure('bubble ratio', formatPercent(report.bubble_ratio), report.simulated,
+           report.mode === 'train' ? 'idle share before the update' : 'idle share'),
     figure('slowest stage over bound', report.bound_ratio > 0 ? report.bound_ratio.toFixed(3) : '–', report.simulated,
            '1: no other cut could be faster'),
     figure('peak memory', formatBytes(report.peak_bytes), 'planned', 'of the rank that needs most'),
@@ -27,14 +28,15 @@ function headerOf({report, step}) {
 
 function stageTable(report) {
   const differ = report.stages.some(row => row.device !== report.stages[0].device);
+  const trains = report.mode === 'train';
   const rows = report.stages.map(row => [
     row.stage, row.rank, row.nodes, formatCount(row.parameters), formatFlop(row.flop), formatTime(row.forward_s * 1e9),
-    formatTime(row.backward_s * 1e9), formatBytes(row.sent_bytes), formatBytes(row.peak_bytes), row.times,
+    ...(trains ? [formatTime(row.backward_s * 1e9)] : []), formatBytes(row.sent_bytes), formatBytes(row.peak_bytes), row.times,
     ...(differ ? [row.device] : [])].map(String));
   return section('stages', 'Stages', `Times are ${report.times}; bytes and counts are exact. Work, times and sent bytes are per ` +
                  'microbatch; peak memory is the rank’s.',
-                 table('stages', ['stage', 'rank', 'nodes', 'parameters', 'work', 'forward', 'backward', 'sent', 'peak memory', 'times',
-                                  ...(differ ? ['device'] : [])], rows));
+                 table('stages', ['stage', 'rank', 'nodes', 'parameters', 'work', 'forward', ...(trains ? ['backward'] : []), 'sent',
+                                  'peak memory', 'times', ...(differ ? ['device'] : [])], rows));
 }
 
 function listSection(id, title, note, lines) {

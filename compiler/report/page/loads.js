@@ -7,6 +7,8 @@ class LoadsPicture {
     this.view = view;
     this.stagesOf = Array.from({length: report.ranks}, () => []);
     for (const row of report.stages) this.stagesOf[row.rank].push(row);
+    this.parts = [['F', 'forward_s', 'forward'], ...(report.mode === 'train' ? [['B', 'backward_s', 'backward']] : []),
+                  ['once', 'messages_s', 'messages']];
     this.loads = this.stagesOf.map(rows => rows.reduce((sum, row) => sum + row.forward_s + row.backward_s + row.messages_s, 0));
     this.layer = svg('g');
     const slowest = this.loads.indexOf(Math.max(...this.loads));
@@ -30,7 +32,7 @@ class LoadsPicture {
       const x = left + pitch * (rank + 0.5) - bar / 2, middle = (x + bar / 2).toFixed(2);
       let below = 0;
       const pieces = rows.flatMap((row, local) =>
-          [['F', 'forward_s', 'forward'], ['B', 'backward_s', 'backward'], ['once', 'messages_s', 'messages']].map(([kind, field, name]) => {
+          this.parts.map(([kind, field, name]) => {
             const from = below;
             below += row[field];
             return `<rect class="${shadeClass(kind, local, rows.length)}" data-rank="${rank}" data-stage="${row.stage}" x="${x.toFixed(2)}" ` +
@@ -59,6 +61,6 @@ function loadsSection(report, view) {
   const key = html('p', {class: 'key'}, swatch('F-0', 'forward'), report.mode === 'train' ? swatch('B-0', 'backward') : null, swatch('once', 'messages'),
                    report.bound_s > 0 ? swatch('line bound', 'lower bound') : null);
   const bars = several ? 'the stages of a rank on top of each other' : 'a stage a rank';
-  return section('loads', 'Stage loads', `Times are ${report.times}, per microbatch; ${bars}.${bound}`, key,
-                 new LoadsPicture(report, view).host);
+  return section('loads', 'Stage loads', `Times are ${report.times}, of messages ${report.message_times}, per microbatch; ` +
+                 `${bars}.${bound}`, key, new LoadsPicture(report, view).host);
 }

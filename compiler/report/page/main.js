@@ -20,7 +20,7 @@ const options = {
 };
 const navigator = new Navigator(view, options);
 function timelineOf(step) {
-  const timeline = new Timeline(step, view, `${step.times} step of ${step.schedule}: ${plural(step.ranks, 'rank')}, ` +
+  const timeline = new Timeline(step, view, `step of ${step.schedule}, ${step.times}: ${plural(step.ranks, 'rank')}, ` +
                                 `${plural(step.microbatches, 'microbatch').replace(/chs$/, 'ches')}`, options);
   navigator.add(timeline);
   return timeline;
@@ -32,7 +32,7 @@ const parts = [
   section('timeline', 'One step', null, html('div', {class: 'bar'}, timelineKey(steps), toolbar(view, options)), timelineOf(own).host,
           html('p', {class: 'note', id: 'keys'}, HELP)),
   listSection('advice', 'Advice', '', data.report.advice),
-  measured ? measuredSection(measured, own, timelineOf(measured)) : null,
+  measured ? measuredSection(measured, own, timelineOf(measured), data.report) : null,
   data.compared.length ? compareSection(others, data.compared.filter(other => other.refusal), own, timelineOf) : null,
   candidatesSection(data.report),
   memorySection(own, view, data.report),

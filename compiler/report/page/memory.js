@@ -82,7 +82,7 @@ function memorySection(step, view, {stages, memory_limit: least, mode}) {
                    swatch('line reserved', 'reserved by the plan'), shown ? swatch('line limit', equal ? `limit, ${formatBytes(least)}` : 'limit of its device') : null,
                    swatch('dot peak', 'peak'));
   return section('memory', 'Memory over time', 'What the plan reserves also holds what single actions work in, and the gaps of ' +
-                 'its layout. Times are modelled, bytes are exact.' + above, key, picture.host);
+                 'its layout. Times are ' + step.times + ', bytes are exact.' + above, key, picture.host);
 }
 
 const swatch = (style, text) => html('span', {}, html('i', {class: style, 'aria-hidden': 'true'}), text);

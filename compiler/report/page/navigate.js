@@ -45,10 +45,10 @@ class Navigator {
     this.place(timeline, timeline.boxOf(action));
   }
 
-  // The same action where it was measured, or modelled.
+  // The same action where it was measured, or simulated.
   twins(timeline, action) {
     return this.timelines.filter(other => other.step.measured !== timeline.step.measured && other.step.schedule === timeline.step.schedule)
-        .map(other => other.step.byName.get(action.name)).filter(twin => twin).map(twin => ({twin, measured: !timeline.step.measured}));
+        .map(({step}) => ({twin: step.byName.get(action.name), times: step.times})).filter(({twin}) => twin);
   }
 
   // Below the timeline, so that it hides no message, or above it; where neither has room, at the end of the window that is
@@ -154,8 +154,8 @@ function describe(action, step, twins) {
   const out = [html('p', {class: 'name'}, html('b', {}, action.name), ' ', what.filter(part => part).join(', ')),
                line(`rank ${rank}, ${phase === 'update' ? 'once a step' : phase}, at ${formatTime(start)}, ` +
                     (end > start ? `takes ${formatTime(end - start)} (${step.times})` : 'its time is not modelled'))];
-  for (const {twin, measured} of twins)
-    out.push(line(`${measured ? 'measured' : 'modelled'}: at ${formatTime(twin.start)}, takes ${formatTime(twin.end - twin.start)}`));
+  for (const {twin, times} of twins)
+    out.push(line(`${times}: at ${formatTime(twin.start)}, takes ${formatTime(twin.end - twin.start)}`));
   const messages = [...action.received, ...action.sent].map(message => html('li', {},
       `message from stage ${message.from} (rank ${message.sender.rank}) to stage ${message.to} (rank ${message.receiver.rank}), ` +
       `microbatch ${message.microbatch}: ${formatBytes(message.bytes)}, sent at ${formatTime(message.sent)}, ` +

@@ -45,24 +45,25 @@ function caption(step, own) {
               `${recomputed}, peak memory ${formatBytes(step.peak_bytes)} (${against(step.peak_bytes, own.peak_bytes)}) `, tag(step.times));
 }
 
-function measuredSection(step, own, timeline) {
+function measuredSection(step, own, timeline, {mode}) {
   const ratio = step.length / own.length;
   const figures = html('dl', {class: 'figures'},
-      figure('step time', formatTime(step.length), 'measured', `step ${step.step} of the trace: the median`),
-      figure('measured over modelled', ratio.toFixed(3), 'measured'),
-      figure('bubble ratio', formatPercent(step.bubble_ratio), 'measured', `modelled ${formatPercent(own.bubble_ratio)}`));
+      figure('step time', formatTime(step.length), 'measured', `step ${step.step} of the trace, the median: until the last rank is done`),
+      figure('measured over planned', ratio.toFixed(3), 'measured', `planned ${formatTime(own.length)}, ${own.times}`),
+      figure('bubble ratio', formatPercent(step.bubble_ratio), 'measured', `planned ${formatPercent(own.bubble_ratio)}, ${own.times}`));
+  const parts = [['forward', 'F'], ...(mode === 'train' ? [['backward', 'BIW']] : [])];
   const rows = step.rank_of_stage.map((rank, stage) => {
     const row = [stage, rank];
-    for (const kinds of ['F', 'BIW']) {
-      const modelled = own.meanTime(stage, kinds), measured = step.meanTime(stage, kinds);
-      row.push(formatTime(modelled), formatTime(measured), modelled > 0 ? (measured / modelled).toFixed(3) : '–');
+    for (const [, kinds] of parts) {
+      const planned = own.meanTime(stage, kinds), measured = step.meanTime(stage, kinds);
+      row.push(formatTime(planned), formatTime(measured), planned > 0 ? (measured / planned).toFixed(3) : '–');
     }
     return row.map(String);
   });
-  const head = ['stage', 'rank', 'forward, modelled', 'measured', 'ratio', 'backward, modelled', 'measured', 'ratio'];
-  return section('measured', 'Measured', 'The same plan as it ran, on the scale of the modelled step. Stage ' +
-                 'times are means over the microbatches.', figures, timeline.host,
-                 table('measured and modelled stage times', head, rows));
+  const head = ['stage', 'rank', ...parts.flatMap(([name]) => [`${name}, planned`, 'measured', 'ratio'])];
+  return section('measured', 'Measured', 'The same plan as it ran, on the scale of the planned step. Stage ' +
+                 `times are means over the microbatches; those planned are ${own.times}.`, figures, timeline.host,
+                 table('measured and planned stage times', head, rows));
 }
 
 function compareSection(steps, refused, own, timelineOf) {
@@ -75,6 +76,7 @@ function compareSection(steps, refused, own, timelineOf) {
   for (const {schedule, refusal} of refused)
     rows.push([left(schedule), {text: refusal, attributes: {class: 'left', colspan: 6}}]);
   const head = ['schedule', 'V', 'step time', 'against the plan', 'bubble ratio', 'peak memory', 'against the plan'];
-  return section('compare', 'Other schedules', 'The same model, ranks and microbatches, cut anew for each schedule; all times modelled, ' +
-                 'all on one scale.', table('schedules', head, rows), ...steps.flatMap(step => [caption(step, own), timelineOf(step).host]));
+  return section('compare', 'Other schedules', 'The same model, ranks and microbatches, cut anew for each schedule; all on one scale. ' +
+                 `Times are ${[...new Set([own, ...steps].map(step => step.times))].join('; ')}.`, table('schedules', head, rows),
+                 ...steps.flatMap(step => [caption(step, own), timelineOf(step).host]));
 }

@@ -64,7 +64,8 @@ TEST_F(ReportTest, TextSaysWhatIsModelled) {
   const std::string text = ReportText(report_);
   EXPECT_THAT(text, testing::HasSubstr("2 ranks (--stages)"));
   EXPECT_THAT(text, testing::HasSubstr("bubble ratio              33.3 % (modelled)"));
-  EXPECT_THAT(text, testing::HasSubstr("step time                 9500.000 ms (modelled)"));
+  EXPECT_THAT(text, testing::HasSubstr("step time                 9500.000 ms (modelled; until the last rank is done, "
+                                       "update included)"));
 }
 
 TEST_F(ReportTest, DevicesThatDifferAreNamed) {
@@ -109,7 +110,7 @@ TEST_F(ReportTest, TextSaysWhatIsFitted) {
   EXPECT_EQ(out["times"], "fitted");
   EXPECT_EQ(out["stages"][1]["times"], "fitted");
   EXPECT_EQ(out["simulated"], "from fitted costs");
-  EXPECT_THAT(ReportText(report), testing::HasSubstr("step time                 9500.000 ms (from fitted costs)"));
+  EXPECT_THAT(ReportText(report), testing::HasSubstr("step time                 9500.000 ms (from fitted costs; "));
 }
 
 TEST(Origins, HaveNames) {
@@ -211,12 +212,14 @@ TEST_F(ReportTest, FileNamesMayBeAnyBytes) {
 TEST_F(ReportTest, OptimizerIsSaid) { EXPECT_EQ(json::parse(ReportJson(report_))["optimizer"], "adagrad"); }
 
 TEST_F(ReportTest, ComparedSchedulesStandBesideThePlan) {
-  StepPicture other = ModelledStep(module_);
+  StepPicture other = ModelledStep(module_, {.measured = 1});
   other.schedule = "gpipe";
   const json data =
       DataOf(ReportHtml(module_, report_, {{"gpipe", other, ""}, {"zb-v", std::nullopt, "does not fit"}}));
   ASSERT_EQ(data["compared"].size(), 2);
   EXPECT_EQ(data["compared"][0]["schedule"], "gpipe");
+  EXPECT_EQ(data["compared"][0]["times"], "from measured costs");
+  EXPECT_EQ(data["step"]["times"], "modelled");
   EXPECT_EQ(data["compared"][0]["actions"][0]["kinds"], "FFBBNU");
   EXPECT_EQ(data["compared"][1], json::parse(R"({"schedule": "zb-v", "refusal": "does not fit"})"));
 }
