@@ -58,7 +58,7 @@ void PrintJson(const RunResult& result) {
     object["evaluations"].push_back(
         {{"step", report.step},
          {"samples", report.samples},
-         {"loss", report.loss},
+         {"loss", report.loss ? ordered_json(*report.loss) : ordered_json()},
          {"accuracy", report.accuracy ? ordered_json(*report.accuracy) : ordered_json()}});
   }
   object["samples"] = result.samples;
@@ -76,9 +76,11 @@ void PrintText(const RunFlags& flags, const RunResult& result) {
     std::cout << absl::StrFormat("loss          %.6f in the first step, %.6f in the last of %d\n",
                                  *result.first_loss, *result.last_loss, result.steps);
   }
-  if (!result.evaluations.empty()) {
+  if (result.mode == "train" && (flags.device == "null" || flags.device == "replay"))
+    std::cout << "loss          none: device " << flags.device << " computes nothing\n";
+  if (!result.evaluations.empty() && result.evaluations.front().loss) {
     const EvaluationReport &first = result.evaluations.front(), &last = result.evaluations.back();
-    std::cout << absl::StrFormat("evaluation    loss %.6f before, %.6f after\n", first.loss, last.loss);
+    std::cout << absl::StrFormat("evaluation    loss %.6f before, %.6f after\n", *first.loss, *last.loss);
     if (last.accuracy) {
       std::cout << absl::StrFormat("accuracy      %.2f %% before, %.2f %% after\n",
                                    first.accuracy.value_or(0) * 100, *last.accuracy * 100);

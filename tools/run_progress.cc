@@ -54,7 +54,8 @@ void RunProgress::OnNote(absl::string_view line) { Line(std::string(line)); }
 
 void RunProgress::OnStep(const StepReport& report) {
   if (report.step == 1) begin_ = std::chrono::steady_clock::now();
-  std::string text = absl::StrFormat("  loss %.4f  lr %.3g", report.loss, report.lr);
+  std::string text = report.loss ? absl::StrFormat("  loss %.4f", *report.loss) : "  no loss";
+  absl::StrAppendFormat(&text, "  lr %.3g", report.lr);
   if (report.gradient_norm.has_value()) absl::StrAppendFormat(&text, "  norm %.3g", *report.gradient_norm);
   if (report.loss_scale.has_value()) absl::StrAppendFormat(&text, "  scale %.4g", *report.loss_scale);
   if (report.skipped) absl::StrAppend(&text, "  step skipped: gradients overflowed");
@@ -68,7 +69,8 @@ void RunProgress::OnStep(const StepReport& report) {
 }
 
 void RunProgress::OnEvaluation(const EvaluationReport& report) {
-  std::string text = absl::StrFormat("evaluation after step %d: loss %.6f", report.step, report.loss);
+  std::string text = absl::StrFormat("evaluation after step %d: ", report.step);
+  absl::StrAppend(&text, report.loss ? absl::StrFormat("loss %.6f", *report.loss) : "no loss");
   if (report.accuracy.has_value()) absl::StrAppendFormat(&text, ", accuracy %.2f %%", *report.accuracy * 100);
   Line(absl::StrCat(text, ", ", report.samples, " samples"));
 }

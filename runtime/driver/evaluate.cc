@@ -77,7 +77,7 @@ absl::StatusOr<EvaluationReport> Evaluate(Session& session, const DataSource& da
     observer.OnProgress("evaluation", report.samples, total);
   }
   const bool is_sum = rank_plan.loss_is_sum();
-  report.loss = loss_sum.value_or(0) / loss_weight.value_or(is_sum ? 1 : counted);
+  if (loss_sum.has_value()) report.loss = *loss_sum / loss_weight.value_or(is_sum ? 1 : counted);
   if (correct.has_value() && predictions.value_or(0) > 0) {
     report.accuracy = static_cast<double>(*correct) / static_cast<double>(*predictions);
   }

@@ -12,7 +12,9 @@ namespace pipec {
 namespace {
 
 // JSON has neither NaN nor infinity.
-std::string Number(double value) { return std::isfinite(value) ? absl::StrFormat("%.9g", value) : "null"; }
+std::string Number(std::optional<double> value) {
+  return value && std::isfinite(*value) ? absl::StrFormat("%.9g", *value) : "null";
+}
 
 }  // namespace
 
@@ -31,7 +33,7 @@ absl::Status MetricsFile::Write(const StepReport& report) {
   std::string line = absl::StrFormat("{\"step\": %d, \"loss\": %s, \"lr\": %.9g", report.step,
                                      Number(report.loss), report.lr);
   if (report.gradient_norm.has_value())
-    absl::StrAppend(&line, ", \"grad_norm\": ", Number(*report.gradient_norm));
+    absl::StrAppend(&line, ", \"grad_norm\": ", Number(report.gradient_norm));
   if (report.loss_scale.has_value()) {
     absl::StrAppendFormat(&line, ", \"loss_scale\": %.9g, \"skipped_steps\": %d", *report.loss_scale,
                           report.skipped_steps);

@@ -17,8 +17,8 @@ class MetricsFile {
   // An empty path makes a file that swallows everything. An existing file is replaced.
   static absl::StatusOr<MetricsFile> Open(const std::string& path);
   // {"step": 1, "loss": 2.30258512, "lr": 0.00100000005, "grad_norm": 1.5}: floats with 9 significant digits,
-  // written when the call returns, null where they are not finite; with dynamic loss scaling "loss_scale" and
-  // "skipped_steps" besides. If the disk is full, the lines before this one stay.
+  // written when the call returns, null where they are not finite or there is none; with dynamic loss scaling
+  // "loss_scale" and "skipped_steps" besides. If the disk is full, the lines before this one stay.
   absl::Status Write(const StepReport& report);
 
  private:

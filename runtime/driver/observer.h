@@ -12,9 +12,8 @@ namespace pipec {
 struct StepReport {
   int64_t step = 0;   // 1 for the first
   int64_t steps = 0;  // of the run
-  double loss = 0;
+  std::optional<double> loss, gradient_norm;  // none on a device that computes nothing
   double lr = 0;
-  std::optional<double> gradient_norm;
   // Only where gradients are float16: what they were multiplied by in this step, and the steps so far that
   // updated nothing, as gradients overflowed. `skipped`: this is one of them; loss and norm may not be finite.
   std::optional<double> loss_scale;
@@ -28,7 +27,7 @@ struct StepReport {
 struct EvaluationReport {
   int64_t step = 0;  // training steps done
   int64_t samples = 0;
-  double loss = 0;
+  std::optional<double> loss;  // none on a device that computes nothing
   std::optional<double> accuracy;
 };
 

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
+#include "runtime/device/computes_nothing.h"
 #include "runtime/device/lagging_device.h"
 #include "runtime/plan/load.h"
 #include "runtime/plan/verify.h"
@@ -39,6 +40,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Open(const std::string& direct
     session->devices_.push_back(make_device(rank));
     session->transports_.push_back(make_transport(rank, *session->devices_[rank]));
   }
+  session->computes_ = dynamic_cast<const ComputesNothing*>(session->devices_[0].get()) == nullptr;
   Session* s = session.get();
   session->group_ = std::make_unique<RankGroup>(
       ranks, [s](int rank, const absl::Status& status) {
@@ -138,7 +140,7 @@ absl::Status Session::RunRounds(int64_t begin, absl::Span<StepSource* const> sou
 
 absl::StatusOr<std::optional<double>> Session::ReadScalar(ScalarField field) {
   std::optional<double> value;
-  for (int rank = 0; rank < ranks() && !value; ++rank) {
+  for (int rank = 0; computes() && rank < ranks() && !value; ++rank) {
     const int32_t tensor = (executors_[rank]->rank_plan().*field)();
     if (tensor < 0) continue;
     RETURN_IF_ERROR(group_->RunOn(rank, [&](int) -> absl::Status {
@@ -151,7 +153,7 @@ absl::StatusOr<std::optional<double>> Session::ReadScalar(ScalarField field) {
 
 absl::StatusOr<std::optional<int64_t>> Session::ReadCount(ScalarField field) {
   std::optional<int64_t> value;
-  for (int rank = 0; rank < ranks() && !value; ++rank) {
+  for (int rank = 0; computes() && rank < ranks() && !value; ++rank) {
     const int32_t tensor = (executors_[rank]->rank_plan().*field)();
     if (tensor < 0) continue;
     RETURN_IF_ERROR(group_->RunOn(rank, [&](int) -> absl::Status {

@@ -50,6 +50,7 @@ class Session {
   const Manifest& manifest() const { return manifest_; }
   const std::string& directory() const { return directory_; }
   absl::string_view device_name() const { return devices_[0]->name(); }
+  bool computes() const { return computes_; }
   // Of all replicas: rank r of replica k is k P + r.
   int ranks() const { return group_->size(); }
   // "rank 1", with the replica where there are several.
@@ -69,7 +70,7 @@ class Session {
   const std::vector<std::string>& trained_parameters() const { return trained_parameters_; }
 
   // A scalar named by a field of the rank plans (loss, gradient_norm, ...): read on the first rank that has
-  // it; nullopt if none has.
+  // it; nullopt if none has, or the devices compute nothing.
   using ScalarField = int32_t (plan::RankPlan::*)() const;
   absl::StatusOr<std::optional<double>> ReadScalar(ScalarField field);
   absl::StatusOr<std::optional<int64_t>> ReadCount(ScalarField field);
@@ -81,6 +82,7 @@ class Session {
 
   std::string directory_;
   Manifest manifest_;
+  bool computes_ = true;  // what the devices do (runtime/device/computes_nothing.h)
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<Transport>> transports_;
   std::vector<std::unique_ptr<Executor>> executors_;

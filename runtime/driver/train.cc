@@ -108,7 +108,7 @@ class Trainer {
     if (report.skipped) ++result_.skipped_steps;
     result_.updates_ahead += report.ahead;
     result_.updates_redone += report.redone;
-    if (!std::isfinite(report.loss)) return;
+    if (!report.loss.has_value() || !std::isfinite(*report.loss)) return;
     if (!result_.first_loss.has_value()) result_.first_loss = report.loss;
     result_.last_loss = report.loss;
   }
@@ -164,7 +164,7 @@ class Trainer {
     }
     report.step = step + 1;
     report.steps = settings_.steps;
-    report.loss = loss.value_or(0);
+    report.loss = loss;
     report.lr = settings_.hyperparameters.lr.value.value_or(0) * factor;
     report.gradient_norm = norm;
     const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();

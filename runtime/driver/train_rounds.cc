@@ -83,10 +83,10 @@ class RankSource : public StepSource {
     StepReport report;
     report.step = step + 1;
     report.steps = job_.settings->steps;
-    report.loss = result.loss.value_or(0);
+    if (session_.computes()) report.loss = result.loss;
     const Hyperparameters& h = job_.settings->hyperparameters;
     report.lr = h.lr.value.value_or(0) * LrFactor(h.schedule, step, job_.settings->steps, h.warmup_steps);
-    report.gradient_norm = result.gradient_norm;
+    if (session_.computes()) report.gradient_norm = result.gradient_norm;
     report.ahead = result.ahead;
     report.redone = result.redone;
     ended_ = step + 1;

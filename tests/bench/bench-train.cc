@@ -58,9 +58,9 @@ class Pairs : public RunObserver {
       const json theirs = json::parse(pytorch_.Ask(side));
       const double seconds = theirs["seconds"], loss = theirs["loss"];
       std::fprintf(stderr, ", %s %.0f ms", side.c_str(), seconds * 1e3);
-      if (report.step <= kEqualSteps && std::abs(loss / report.loss - 1) > kEqualLoss) {
+      if (report.step <= kEqualSteps && std::abs(loss / *report.loss - 1) > kEqualLoss) {
         std::fprintf(stderr, "\nbench-train: %s trains to a loss of %.6f, pipec to %.6f\n", side.c_str(),
-                     loss, report.loss);
+                     loss, *report.loss);
         std::exit(1);
       }
       if (report.step == 1) continue;

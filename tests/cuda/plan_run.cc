@@ -29,10 +29,10 @@ class Figures : public RunObserver {
   explicit Figures(Trained& trained) : trained_(trained) {}
   void OnNote(absl::string_view) override {}
   void OnStep(const StepReport& report) override {
-    trained_.losses.push_back(report.loss);
+    trained_.losses.push_back(report.loss.value());
     if (report.skipped) trained_.skipped.push_back(report.step);
   }
-  void OnEvaluation(const EvaluationReport& report) override { trained_.evaluations.push_back(report.loss); }
+  void OnEvaluation(const EvaluationReport& report) override { trained_.evaluations.push_back(report.loss.value()); }
   void OnProgress(absl::string_view, int64_t, int64_t) override {}
 
  private:

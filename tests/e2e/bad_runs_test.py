@@ -47,6 +47,23 @@ class BadRuns(Case):
             self.assertIn(f"piperun: {words}", self.run_tool("piperun", self.plan, "--data=synthetic", "--export=out", *flags,
                                                              expect=2).stderr)
 
+    def test_devices_that_compute_nothing_have_no_loss(self):
+        plans = {"1f1b": self.plan, "pipedream": self.compile("model.onnx", "--stages=2", "--batch=2", "--schedule=pipedream")}
+        for device in "null", "replay":
+            for schedule, plan in plans.items():
+                with self.subTest(device=device, schedule=schedule):
+                    metrics = self.folder / "metrics.jsonl"
+                    flags = ["--steps=2", f"--device={device}", f"--metrics={metrics}", "--eval-data=synthetic"]
+                    done = self.run_tool("piperun", plan, "--data=synthetic", *flags)
+                    self.assertIn(f"loss          none: device {device} computes nothing\n", done.stdout)
+                    self.assertIn("step 1/2  no loss  lr", done.stderr)
+                    self.assertRegex(done.stderr, "evaluation after step 0: no loss, ")
+                    self.assertNotRegex(done.stdout + done.stderr, "loss 0|norm 0|evaluation    loss|accuracy")
+                    self.assertEqual([json.loads(line) for line in metrics.read_text().splitlines()],
+                                     [{"step": step, "loss": None, "lr": 0.001} for step in (1, 2)])
+                    said = json.loads(self.run_tool("piperun", plan, "--data=synthetic", *flags, "--json").stdout)
+                    self.assertEqual([said["first_loss"], said["last_loss"], *[row["loss"] for row in said["evaluations"]]], [None] * 4)
+
     def test_data_is_required(self):
         self.run_tool("piperun", self.plan, expect=2)
 

@@ -1,5 +1,6 @@
 #include "runtime/device/null/null_device.h"
 
+#include "runtime/device/computes_nothing.h"
 #include "runtime/device/host_device.h"
 
 namespace pipec {
@@ -10,7 +11,7 @@ class NullKernel : public Kernel {
   absl::Status Launch(Stream&, const KernelArguments&) override { return absl::OkStatus(); }
 };
 
-class NullDevice : public HostDevice {
+class NullDevice : public HostDevice, public ComputesNothing {
  public:
   absl::string_view name() const override { return "null"; }
   absl::StatusOr<std::unique_ptr<Kernel>> Prepare(const KernelSpec&) override {

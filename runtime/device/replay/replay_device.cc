@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "absl/time/clock.h"
+#include "runtime/device/computes_nothing.h"
 #include "runtime/device/host_device.h"
 
 namespace pipec {
@@ -38,7 +39,7 @@ class ReplayKernel : public Kernel {
   const absl::Duration duration_;
 };
 
-class ReplayDevice : public HostDevice {
+class ReplayDevice : public HostDevice, public ComputesNothing {
  public:
   absl::string_view name() const override { return "replay"; }
   // The rank's thread calls it. What the kernel adds to a sleep so as to wake several threads at once (50 us, if nobody

@@ -134,7 +134,7 @@ TEST(RunPlan, EvaluationDoesNotChangeTheTraining) {
     if (!evaluate) continue;
     ASSERT_EQ(recorder.evaluations.size(), 4u) << "before, after 3, 6 and 8";
     EXPECT_EQ(recorder.evaluations[0].samples, 17);
-    EXPECT_LT(recorder.evaluations[3].loss, recorder.evaluations[0].loss);
+    EXPECT_LT(*recorder.evaluations[3].loss, *recorder.evaluations[0].loss);
   }
   EXPECT_EQ(metrics[0], metrics[1]);
 }
@@ -148,7 +148,7 @@ TEST(RunPlan, ShuffleAndSeedChooseTheOrder) {
     Recorder recorder;
     EXPECT_TRUE(Train(shape, options, &recorder).ok());
     std::vector<double> values;
-    for (const StepReport& report : recorder.steps) values.push_back(report.loss);
+    for (const StepReport& report : recorder.steps) values.push_back(*report.loss);
     return values;
   };
   EXPECT_EQ(losses(true, 1), losses(true, 1));
