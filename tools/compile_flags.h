@@ -38,6 +38,7 @@ class CompileFlags {
   };
   Open open() const;
   bool LeavesOpen() const { return open().schedule || open().stages || open().microbatches; }
+  bool gives_batch() const { return batch_ > 0; }
   absl::StatusOr<PlanSpace> Space() const;
   // Before Import: what was chosen, of what was open; a candidate without a schedule's name leaves that open.
   void UseCandidate(const PlanCandidate& candidate);

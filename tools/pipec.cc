@@ -222,7 +222,8 @@ absl::Status Compile(PipecFlags& flags) {
         absl::StrCat("without the passes of --disable-pass the module ends at level ", Name(module->level),
                      ", of which there is no plan; --print=", Name(module->level), " prints it"));
   }
-  Report report = MakeReport(*module, flags.compile.context().options.cluster);
+  Report report = MakeReport(*module, flags.compile.context().options.cluster,
+                             {.batch = as_given.gives_batch(), .microbatches = as_given.open().microbatches});
   if (chosen) AddCandidates(*chosen, report);
   ASSIGN_OR_RETURN(const std::optional<StepPicture> measured, ReadMeasured(flags.measured_file, *module));
   const std::string html =

@@ -28,6 +28,12 @@ std::string Time(double seconds) {
   return seconds < 1 ? absl::StrFormat("%.3g ms", seconds * 1e3) : absl::StrFormat("%.3g s", seconds);
 }
 
+// A file's order is one for its ranks; auto finds one for any.
+bool TakesReplicas(const std::string& schedule) {
+  const ScheduleInfo* info = FindSchedule(schedule);
+  return info ? !info->late_updates : schedule == "auto";
+}
+
 // The plan beside its alternatives, and what follows if the model fits one device.
 void CompareWithOthers(const Module& module, const Report& report, std::vector<std::string>& advice) {
   if (report.alternatives.empty()) return;
@@ -49,10 +55,11 @@ void CompareWithOthers(const Module& module, const Report& report, std::vector<s
                                         FormatSize(report.memory_limit), ")");
   if (data.step_seconds < kFaster * report.step_seconds) {
     const int ranks = report.shape.ranks, microbatches = report.shape.microbatches;
-    const std::string how = microbatches % ranks != 0 ? ""
-                                                      : absl::StrCat(" (--stages=1 --replicas=", ranks,
-                                                                     " --microbatches=", microbatches / ranks,
-                                                                     " --batch=", report.batch, ")");
+    const std::string how =
+        microbatches % ranks != 0
+            ? ""
+            : absl::StrCat(" (--stages=1 --replicas=", ranks, " --microbatches=", microbatches / ranks,
+                           " --batch=", report.batch, TakesReplicas(report.schedule) ? "" : " --schedule=1f1b", ")");
     advice.push_back(
         absl::StrCat(fits, ": a pipeline gains only bubbles, data parallel over the same devices would take ",
                      Time(data.step_seconds), " a step instead of ", Time(report.step_seconds), how));
@@ -90,8 +97,10 @@ bool Fits(const Module& module, const Cluster& cluster, const std::vector<int>& 
 }
 
 // The fewest microbatches that bring the bubble below kMuchBubble, or as near as it gets within the memory.
-void MoreMicrobatches(const Module& module, const Cluster& cluster, const Report& report,
+// A batch that is given does not grow: what smaller parts of it take is not known here.
+void MoreMicrobatches(const Module& module, const Cluster& cluster, const Report& report, const Settled& settled,
                       std::vector<std::string>& advice) {
+  if (settled.microbatches || (settled.batch && module.microbatch_size == 1)) return;
   const ScheduleInfo* info = FindSchedule(module.schedule.name);
   if (!info || info->late_updates || report.bubble_ratio < kMuchBubble || report.shape.ranks < 2) return;
   const std::vector<StageTimes> times = TimesOf(module);
@@ -109,12 +118,19 @@ void MoreMicrobatches(const Module& module, const Cluster& cluster, const Report
     more.microbatches *= k;
     const absl::StatusOr<Simulation> then = simulate(more);
     if (!then.ok() || then->bubble_ratio >= bubble) continue;
-    if (!Fits(module, cluster, now->peak_activations, then->peak_activations)) break;
+    if (!settled.batch && !Fits(module, cluster, now->peak_activations, then->peak_activations)) break;
     bubble = then->bubble_ratio;
     shape = more;
   }
   // Where messages or one stage are the cause, more microbatches help little.
   if (bubble > kWorthIt * report.bubble_ratio) return;
+  if (settled.batch) {
+    advice.push_back(absl::StrFormat(
+        "M=%d is small for %d ranks, which have a bubble of %.1f %%: --microbatches=auto finds how many parts of "
+        "the batch take least time",
+        report.shape.microbatches, report.shape.ranks, report.bubble_ratio * 100));
+    return;
+  }
   advice.push_back(absl::StrFormat(
       "M=%d is small for %d ranks: M=%d lowers the bubble from %.1f %% to %.1f %% (--microbatches=%d "
       "--batch=%d)",
@@ -215,7 +231,7 @@ void LongMessages(const Module& module, const Cluster& cluster, const Report& re
 }
 
 // Where the sums over replicas go on long after the last rank has its gradients.
-void LongSums(const Module& module, const Report& report, std::vector<std::string>& advice) {
+void LongSums(const Module& module, const Report& report, const Settled& settled, std::vector<std::string>& advice) {
   double computed = 0, summed = 0;
   for (const auto& slices : module.simulation.ranks) {
     for (const SimulatedAction& slice : slices) {
@@ -225,21 +241,23 @@ void LongSums(const Module& module, const Report& report, std::vector<std::strin
   }
   if (summed - computed <= kLongSum * report.step_seconds) return;
   advice.push_back(
-      absl::StrFormat("the replicas' gradients are added up %s after the last of them is there, %.0f %% of "
-                      "the step: more microbatches "
-                      "make that less, as the batch grows with them",
-                      Time(summed - computed), 100 * (summed - computed) / report.step_seconds));
+      absl::StrFormat("the replicas' gradients are added up %s after the last of them is there, %.0f %% of the step%s",
+                      Time(summed - computed), 100 * (summed - computed) / report.step_seconds,
+                      settled.batch || settled.microbatches
+                          ? ""
+                          : ": more microbatches make that less, as the batch grows with them"));
 }
 
 }  // namespace
 
-std::vector<std::string> Advice(const Module& module, const Cluster& cluster, const Report& report) {
+std::vector<std::string> Advice(const Module& module, const Cluster& cluster, const Report& report,
+                                const Settled& settled) {
   std::vector<std::string> advice;
   CompareWithOthers(module, report, advice);
-  MoreMicrobatches(module, cluster, report, advice);
+  MoreMicrobatches(module, cluster, report, settled, advice);
   UnevenRanks(module, cluster, report, advice);
   LongMessages(module, cluster, report, advice);
-  LongSums(module, report, advice);
+  LongSums(module, report, settled, advice);
   return advice;
 }
 

@@ -36,7 +36,7 @@ std::string SpanOfStep(const Module& module) {
 
 }  // namespace
 
-Report MakeReport(const Module& module, const Cluster& cluster) {
+Report MakeReport(const Module& module, const Cluster& cluster, const Settled& settled) {
   Report report;
   report.model = module.model_name;
   report.schedule = module.schedule.name;
@@ -122,7 +122,7 @@ Report MakeReport(const Module& module, const Cluster& cluster) {
   report.sent_bytes = SentBytes(module);
   // Of several replicas they would be other ways to use the devices of one.
   if (module.replicas == 1) report.alternatives = Alternatives(module, cluster);
-  report.advice = Advice(module, cluster, report);
+  report.advice = Advice(module, cluster, report, settled);
   return report;
 }
 

@@ -81,7 +81,13 @@ struct Report {
   std::vector<std::string> notes;
 };
 
-Report MakeReport(const Module& module, const Cluster& cluster);
+// What advice keeps to: what the user fixed, and what was chosen as the best there is.
+struct Settled {
+  bool batch = false;         // samples a step (--batch)
+  bool microbatches = false;  // --microbatches=auto
+};
+
+Report MakeReport(const Module& module, const Cluster& cluster, const Settled& settled = {});
 
 // The table, the figures under it, each marked with where it comes from, and before them what was assumed.
 std::string ReportText(const Report& report);

@@ -33,13 +33,26 @@ class Advice(Case):
     def test_more_microbatches(self):
         model = self.make("mlp", "--layers=16", "--inputs=64", "--hidden=64", "--classes=64", "--batch=symbolic")
         match, report = self.advice(model, r"M=4 is small for 8 ranks: M=(\d+) lowers the bubble from ([\d.]+) % to ([\d.]+) % "
-                                    r"\((--microbatches=\d+) (--batch=\d+)\)", "--stages=8", "--microbatches=4", "--batch=8")
+                                    r"\((--microbatches=\d+) (--batch=\d+)\)", "--stages=8", "--microbatches=4")
         self.assertEqual(match[2], f"{report['bubble_ratio'] * 100:.1f}")
         more = self.report(model, "--stages=8", match[4], match[5])
-        self.assertEqual((more["microbatches"], more["batch"]), (int(match[1]), 2 * int(match[1])))
+        self.assertEqual((more["microbatches"], more["batch"]), (int(match[1]), int(match[1])))
         # With the stages as they are; with more microbatches the cut may be a better one.
         self.assertLessEqual(more["bubble_ratio"] * 100, float(match[3]) + 0.05)
         self.assertLess(more["bubble_ratio"], report["bubble_ratio"])
+
+    def test_a_batch_that_is_given_does_not_grow(self):
+        model = self.make("mlp", "--layers=16", "--inputs=4096", "--hidden=4096", "--classes=4096", "--batch=symbolic")
+        flags = ["--stages=8", "--batch=4096"]
+        match, report = self.advice(model, r"M=4 is small for 8 ranks, which have a bubble of ([\d.]+) %: (--microbatches=auto) finds how many "
+                                    "parts of the batch take least time$", "--microbatches=4", *flags)
+        self.assertEqual(match[1], f"{report['bubble_ratio'] * 100:.1f}")
+        best = self.report(model, match[2], *flags)
+        self.assertEqual(best["batch"], 4096)
+        self.assertLess(best["step_time_s"], report["step_time_s"])
+        # None where there is no smaller part, nor where the best number was chosen.
+        for flags in (["--microbatches=4", "--batch=4"], ["--microbatches=auto", "--batch=2"], ["--microbatches=auto"]):
+            self.assertNotIn("is small for", str(self.report(model, "--stages=8", *flags)["advice"]), flags)
 
     def test_the_vocabulary_matrix(self):
         model = self.make("gpt", "--layers=4", "--hidden=64", "--heads=4", "--sequence=32", "--vocabulary=50257", "--batch=32")

@@ -85,8 +85,15 @@ TEST_F(TwoProducts, AlternativesOnUnequalDevices) {
 TEST_F(TwoProducts, WhatFitsOneDeviceNeedsNoPipeline) {
   Cluster cluster = WithMemory(1000);
   module_.simulation.step_seconds = 500;
-  EXPECT_THAT(Advice(module_, cluster, MakeReport(module_, cluster)),
-              Contains(HasSubstr("a pipeline gains only bubbles")));
+  for (const auto& [schedule, how] : {std::pair("1f1b", "--batch=4)"), std::pair("zb-v", "--batch=4)"),
+                                      std::pair("auto", "--batch=4)"), std::pair("own.csv", "--schedule=1f1b)"),
+                                      std::pair("pipedream-2bw", "--schedule=1f1b)")}) {
+    module_.schedule.name = schedule;
+    EXPECT_THAT(Advice(module_, cluster, MakeReport(module_, cluster)),
+                Contains(testing::AllOf(HasSubstr("a pipeline gains only bubbles"), testing::EndsWith(how))))
+        << schedule;
+  }
+  module_.schedule.name = "1f1b";
   cluster = WithMemory(383);
   EXPECT_THAT(Advice(module_, cluster, MakeReport(module_, cluster)),
               Not(Contains(HasSubstr("a pipeline gains only bubbles"))));
@@ -113,6 +120,18 @@ TEST(Advice, MoreMicrobatches) {
   EXPECT_THAT(Advice(module, cluster, MakeReport(module, cluster)),
               Contains("M=4 is small for 8 ranks: M=32 lowers the bubble from 63.6 % to 17.9 % "
                        "(--microbatches=32 --batch=32)"));
+  // A batch that is given is divided anew.
+  module.microbatch_size = 8;
+  const auto advice = [&](const Settled& settled) {
+    return Advice(module, cluster, MakeReport(module, cluster, settled), settled);
+  };
+  EXPECT_THAT(advice({}), Contains(HasSubstr("(--microbatches=32 --batch=256)")));
+  EXPECT_THAT(advice({.batch = true}),
+              Contains("M=4 is small for 8 ranks, which have a bubble of 63.6 %: --microbatches=auto finds how many "
+                       "parts of the batch take least time"));
+  module.microbatch_size = 1;
+  EXPECT_THAT(advice({.batch = true}), Not(Contains(HasSubstr("--microbatches")))) << "no smaller part";
+  EXPECT_THAT(advice({.microbatches = true}), Not(Contains(HasSubstr("--microbatches")))) << "as many as are best";
   module.simulation.bubble_ratio = 0.19;
   EXPECT_THAT(Advice(module, cluster, MakeReport(module, cluster)),
               Not(Contains(HasSubstr("--microbatches"))));
@@ -126,20 +145,22 @@ TEST_F(TwoProducts, ALongSumOverReplicas) {
   for (const SimulatedAction& slice : module_.simulation.ranks[0]) {
     if (IsCompute(slice.action.kind)) computed = std::max(computed, slice.end);
   }
-  const auto advice = [&](double end) {
+  const auto advice = [&](double end, const Settled& settled) {
     auto& slices = module_.simulation.ranks[1];
     std::erase_if(slices, [](const SimulatedAction& s) { return s.action.kind == ActionKind::kReduceGrad; });
     slices.push_back({{ActionKind::kReduceGrad, 1}, computed - 1, end});
     module_.simulation.step_seconds = 10;
-    const Report report = MakeReport(module_, cluster);
+    const Report report = MakeReport(module_, cluster, settled);
     EXPECT_EQ(report.replicas, 2);
     EXPECT_TRUE(report.alternatives.empty());
     EXPECT_THAT(ReportText(report), HasSubstr("a<b: 2 replicas of 2 ranks x 1 stage"));
-    return Advice(module_, cluster, report);
+    return Advice(module_, cluster, report, settled);
   };
-  EXPECT_THAT(advice(computed + 2),
+  EXPECT_THAT(advice(computed + 2, {.batch = true}), Contains(testing::EndsWith("20 % of the step")));
+  EXPECT_THAT(advice(computed + 2, {}), Contains(HasSubstr("20 % of the step: more microbatches")));
+  EXPECT_THAT(advice(computed + 2, {}),
               Contains(HasSubstr("added up 2 s after the last of them is there, 20 % of the step")));
-  EXPECT_THAT(advice(computed), Not(Contains(HasSubstr("added up"))));
+  EXPECT_THAT(advice(computed, {}), Not(Contains(HasSubstr("added up"))));
 }
 
 // All activations of a step at once: 32 times as many do not fit, twice as many do.
