@@ -20,6 +20,7 @@
 #include "tools/compile_module.h"
 #include "tools/lists.h"
 #include "tools/support/flags.h"
+#include "tools/support/written.h"
 #include "tools/write_onnx.h"
 #include "tools/write_plan.h"
 
@@ -232,6 +233,10 @@ absl::Status Compile(PipecFlags& flags) {
     return absl::InvalidArgumentError(absl::StrCat("--emit-schedule: the steps of schedule ", module->schedule.name,
                                                    " overlap, which PyTorch's CSV cannot say"));
   }
+  Written written;
+  for (const std::string* path : {&flags.schedule_file, &flags.onnx_directory, &flags.trace_file, &flags.report_file}) {
+    if (!path->empty()) written.Add(*path);
+  }
   if (!flags.schedule_file.empty())
     RETURN_IF_ERROR(WriteFileAtomically(flags.schedule_file, ToCsv(module->schedule)));
   if (!flags.onnx_directory.empty()) RETURN_IF_ERROR(WriteOnnx(*module, flags.onnx_directory));
@@ -245,14 +250,16 @@ absl::Status Compile(PipecFlags& flags) {
     RETURN_IF_ERROR(WritePlan(*module, flags.compile.model(), directory, mode, html,
                               flags.compile.context().options.cluster));
   }
+  // Where the result is for programs, beside it.
+  const bool reports = !flags.json && !flags.prints_module();
   if (flags.json) std::cout << ReportJson(report);
-  if (flags.json || flags.prints_module()) return absl::OkStatus();
-  std::cout << ReportText(report);
-  if (!flags.dry_run) {
-    std::cout << (replaces ? "\nreplaced the plan " : "\nwrote ") << directory << " (timeline: " << directory
-              << "/report.html)\n"
-              << NextStep(*module, directory);
-  }
+  if (reports) std::cout << ReportText(report);
+  std::ostream& said = reports ? std::cout : std::cerr;
+  if (reports && (!flags.dry_run || !written.lines().empty())) said << "\n";
+  said << written.lines();
+  if (flags.dry_run) return absl::OkStatus();
+  said << (replaces ? "replaced the plan " : "wrote ") << directory << " (timeline: " << directory << "/report.html)\n"
+       << NextStep(*module, directory);
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -14,6 +15,7 @@
 #include "runtime/base/status.h"
 #include "samples/make-data/npz.h"
 #include "tools/support/flags.h"
+#include "tools/support/written.h"
 
 namespace pipec::samples {
 namespace {
@@ -121,9 +123,15 @@ int Main(int argc, char** argv) {
   if (train_file.empty()) train_file = text ? "train.bin" : "train.npz";
   if (eval_file.empty()) eval_file = text ? "eval.bin" : "eval.npz";
   if (vocabulary_file.empty()) vocabulary_file = "vocabulary.json";
+  Written written;
+  written.Add(train_file);
+  written.Add(eval_file);
+  if (text) written.Add(vocabulary_file);
   const absl::Status status = text ? MakeText(source, train_file, eval_file, vocabulary_file)
                                    : MakeDigits(source, train_file, eval_file, images);
-  return status.ok() ? Done("make-data") : Refuse("make-data", status);
+  if (!status.ok()) return Refuse("make-data", status);
+  std::cerr << written.lines();
+  return Done("make-data");
 }
 
 }  // namespace

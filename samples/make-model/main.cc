@@ -1,5 +1,6 @@
 // make-model: ONNX models for samples, tests and benches, with PyTorch's default initialisation and parameter
 // names.
+#include <iostream>
 #include <new>
 
 #include "absl/strings/numbers.h"
@@ -30,12 +31,12 @@ absl::StatusOr<ImageSize> ParseImage(absl::string_view text) {
 }
 
 absl::Status Make(const std::string& kind_name, const std::string& preset, const ModelSize& given,
-                  const WriterOptions& options, const std::string& file) {
+                  const WriterOptions& options, const std::string& file, Written* written) {
   ASSIGN_OR_RETURN(const Kind* kind, FindKind(kind_name));
   ASSIGN_OR_RETURN(const ModelSize size, Complete(*kind, preset, given));
   ModelWriter writer(preset.empty() ? kind_name : preset, options);
   RETURN_IF_ERROR(kind->build(writer, size));
-  return writer.Write(file);
+  return writer.Write(file, written);
 }
 
 int Main(int argc, char** argv) {
@@ -87,13 +88,15 @@ int Main(int argc, char** argv) {
 
   options.seed = seed;
   if (file.empty()) file = kind + ".onnx";
+  Written written;
   try {
-    if (absl::Status status = Make(kind, preset, size, options, file); !status.ok())
+    if (absl::Status status = Make(kind, preset, size, options, file, &written); !status.ok())
       return Refuse("make-model", status);
   } catch (const std::exception&) {
     return Refuse("make-model", absl::ResourceExhaustedError(
                                     "the contents do not fit into memory; --no-weights leaves them out"));
   }
+  std::cerr << written.lines();
   return Done("make-model");
 }
 

@@ -186,14 +186,16 @@ std::string ModelWriter::Draw(const Weight& weight) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
 }
 
-absl::Status ModelWriter::Write(const std::string& file) {
+absl::Status ModelWriter::Write(const std::string& file, Written* written) {
   RETURN_IF_ERROR(too_large_);
+  written->Add(file);
   int64_t total = 0;
   for (const Weight& weight : weights_) total += weight.bytes;
   const bool external = options_.no_weights || total > kInlineLimit;
   const std::string data_file = file + ".data";
   std::optional<AtomicFile> data;
   if (external && !options_.no_weights) {
+    written->Add(data_file);
     ASSIGN_OR_RETURN(AtomicFile created, AtomicFile::Create(data_file));
     data.emplace(std::move(created));
   }

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "onnx/onnx_pb.h"
+#include "tools/support/written.h"
 
 namespace pipec::samples {
 
@@ -57,8 +58,8 @@ class ModelWriter {
   void SetOpset(int64_t version);
 
   // Writes the model; above 1 GB of parameters (or without weights) they are external data in FILE.data.
-  // InvalidArgument: a parameter of more than 2^48 elements.
-  absl::Status Write(const std::string& file);
+  // Adds the files to `written`. InvalidArgument: a parameter of more than 2^48 elements.
+  absl::Status Write(const std::string& file, Written* written);
 
  private:
   struct Weight {

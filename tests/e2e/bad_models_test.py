@@ -1,5 +1,6 @@
 """What pipec refuses: exit 1, one message that names the fault and what would help, nothing written."""
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -154,6 +155,21 @@ class BadModels(Case):
         self.run_tool("pipec", path, "--stages=3", "-o", "a.plan")
         self.run_tool("pipec", path, "--stages=2", "-o", "a.plan")
         self.assertEqual(len(list((self.folder / "a.plan").glob("rank-*.plan"))), 2)
+
+    def test_what_is_written_is_said(self):
+        path = self.write("model.onnxtxt", mlp())
+        for word in "wrote", "replaced":
+            done = self.run_tool("pipec", path, "--json", "-o", "a.plan", "--trace=t.json")
+            json.loads(done.stdout)
+            self.assertIn(f"{word} t.json\n{word if word == 'wrote' else 'replaced the plan'} a.plan (timeline: a.plan/report.html)", done.stderr)
+        self.assertIn("replaced the plan a.plan", self.run_tool("pipec", path, "--print=planned", "-o", "a.plan").stderr)
+        done = self.run_tool("pipec", path, "--dry-run", "--trace=t.json", "--report=r.html")
+        self.assertTrue(done.stdout.endswith("\n\nreplaced t.json\nwrote r.html\n"), done.stdout[-200:])
+        text = self.write("text", "a text of some length, long enough")
+        for word in "wrote", "replaced":
+            self.assertEqual(self.run_tool("make-model", "mlp", "-o", "m.onnx").stderr, f"{word} m.onnx\n")
+            self.assertEqual(self.run_tool("make-data", "text", text).stderr,
+                             "".join(f"{word} {name}\n" for name in ("train.bin", "eval.bin", "vocabulary.json")))
 
     def test_refusal_leaves_the_older_plan(self):
         path = self.write("model.onnxtxt", mlp())
