@@ -20,6 +20,7 @@
 #include "passes/chosen_schedule.h"
 #include "passes/loss_scale.h"
 #include "passes/passes.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/regex.h"
 #include "runtime/base/status.h"
 
@@ -52,13 +53,14 @@ absl::StatusOr<std::vector<Value*>> TrainableParameters(const Graph& graph, cons
     parameters.push_back(value);
   }
   if (parameters.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("no parameter to train: the model has ", floats,
-                     " float parameters, --train and --freeze leave none of them"));
+    return absl::InvalidArgumentError(absl::StrCat("no parameter to train: the model has ",
+                                                   Counted(floats, "float parameter", "float parameters"),
+                                                   ", --train and --freeze leave none of them"));
   }
   if (!options.freeze_regex.empty() && frozen == 0) {
     return absl::InvalidArgumentError(absl::StrCat("--freeze=", options.freeze_regex, " finds none of the ",
-                                                   floats, " float parameters, such as '", some, "'"));
+                                                   Counted(floats, "float parameter", "float parameters"),
+                                                   ", such as '", some, "'"));
   }
   return parameters;
 }
@@ -267,8 +269,9 @@ absl::StatusOr<bool> BuildGradients(Module& module, const PassContext& context) 
     const auto floats = std::count_if(values.begin(), values.end(), [](const Value* value) {
       return value->kind() == ValueKind::kParameter && IsFloat(value->type.dtype);
     });
-    module.notes.push_back(absl::StrCat(training.parameters.size(), " of ", floats,
-                                        " float parameters learn (--train, --freeze, --lora)"));
+    module.notes.push_back(absl::StrCat(training.parameters.size(), " of ",
+                                        Counted(floats, "float parameter", "float parameters"),
+                                        " learn (--train, --freeze, --lora)"));
   }
   if (!left_out.empty()) {
     module.notes.push_back(

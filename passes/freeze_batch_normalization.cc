@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "passes/passes.h"
+#include "runtime/base/counted.h"
 
 namespace pipec {
 namespace {
@@ -44,7 +45,7 @@ absl::StatusOr<bool> FreezeBatchNormalization(Module& module, const PassContext&
   }
   if (frozen == 0) return false;
   module.notes.push_back(
-      absl::StrCat(frozen, " BatchNormalization node", frozen == 1 ? "" : "s",
+      absl::StrCat(Counted(frozen, "BatchNormalization node", "BatchNormalization nodes"),
                    " in training form: outside of training the running statistics are used"));
   return true;
 }

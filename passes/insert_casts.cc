@@ -27,6 +27,7 @@
 #include "compiler/ops/precision.h"
 #include "passes/evaluate.h"
 #include "passes/passes.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/small_floats.h"
 #include "runtime/base/status.h"
 
@@ -209,8 +210,9 @@ absl::StatusOr<bool> InsertCasts(Module& module, const PassContext& context) {
   module.precision = small;
   CastInserter inserter(module.graph, small);
   RETURN_IF_ERROR(inserter.Run());
-  module.notes.push_back(absl::StrCat("computed in ", Name(small), " (--precision): ", inserter.small_nodes(),
-                                      " nodes; parameters, sums, losses and what loses accuracy in float32"));
+  module.notes.push_back(absl::StrCat("computed in ", Name(small),
+                                      " (--precision): ", Counted(inserter.small_nodes(), "node", "nodes"),
+                                      "; parameters, sums, losses and what loses accuracy in float32"));
   return true;
 }
 

@@ -9,6 +9,7 @@
 // op; before gradients.
 #include "absl/strings/str_cat.h"
 #include "passes/passes.h"
+#include "runtime/base/counted.h"
 
 namespace pipec {
 namespace {
@@ -90,7 +91,7 @@ absl::StatusOr<bool> LowerBatchNormalization(Module& module, const PassContext&)
   }
   if (frozen > 0) {
     module.notes.push_back(
-        absl::StrCat(frozen, " BatchNormalization node", frozen == 1 ? "" : "s",
+        absl::StrCat(Counted(frozen, "BatchNormalization node", "BatchNormalization nodes"),
                      " in inference form: normalised with stored statistics, which do not move "
                      "(export in training mode for others)"));
   }

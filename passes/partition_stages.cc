@@ -99,8 +99,9 @@ absl::StatusOr<std::vector<int>> CutAt(const Module& module, const StageItems& i
   }
   if (first.size() != stages) {
     return absl::InvalidArgumentError(
-        absl::StrCat(stages, " stages need ", stages - 1, " different values in --cut, got ",
-                     first.size() - 1, "; --stages=", first.size() / (stages / options.ranks), " fits them"));
+        absl::StrCat(Counted(stages, "stage needs ", "stages need "),
+                     Counted(stages - 1, "value", "different values"), " in --cut, got ", first.size() - 1,
+                     "; --stages=", first.size() / (stages / options.ranks), " fits them"));
   }
   std::vector<int> stage_of(items.nodes.size(), -1);
   for (int place : first) {

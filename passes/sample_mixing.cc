@@ -9,6 +9,7 @@
 #include "compiler/ops/mixing.h"
 #include "passes/evaluate.h"
 #include "passes/loss_terms.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -185,7 +186,9 @@ void NoteSampleMixing(Module& module, const CompileOptions& options) {
                                         Along(*node, mixed), ": those of each of the ", parts,
                                         " microbatches by themselves, so M matters (--microbatches)"));
   }
-  if (count > kMost) module.notes.push_back(absl::StrCat("and ", count - kMost, " more nodes mix samples"));
+  if (count > kMost)
+    module.notes.push_back(
+        absl::StrCat("and ", Counted(count - kMost, "more node mixes", "more nodes mix"), " samples"));
 }
 
 }  // namespace pipec

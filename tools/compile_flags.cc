@@ -172,9 +172,10 @@ void CompileFlags::AddTo(FlagTable& table) {
   });
   table.Check([this]() -> absl::Status {
     if (stages_open_ && !context_.options.cut.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--cut names ", context_.options.cut.size(), " values to cut at, which --stages=auto leaves open; ",
-          "--stages=", context_.options.cut.size() + 1, " fits them"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("--cut names ", Counted(context_.options.cut.size(), "value", "values"),
+                       " to cut at, which --stages=auto leaves open; ",
+                       "--stages=", context_.options.cut.size() + 1, " fits them"));
     }
     if (absl::EndsWith(schedule_, kScheduleFile) && (stages_open_ || microbatches_open_)) {
       return absl::InvalidArgumentError(absl::StrCat("--schedule=", schedule_, " says how many --",
@@ -358,9 +359,9 @@ absl::StatusOr<std::unique_ptr<Module>> CompileFlags::Import() {
   module->replicas = context_.options.replicas;
   const int64_t parts = static_cast<int64_t>(context_.options.microbatches) * module->replicas;
   if (module->microbatch_size > kMaxBatch / parts) {
-    return absl::InvalidArgumentError(absl::StrCat(model_, ": ", module->microbatch_size,
-                                                   " samples a microbatch, times ", parts,
-                                                   " microbatches, is above ", kMaxBatch, " samples"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        model_, ": ", Counted(module->microbatch_size, "sample", "samples"), " a microbatch, times ",
+        Counted(parts, "microbatch", "microbatches"), ", is above ", kMaxBatch, " samples"));
   }
   if (batch_ == 0) {
     const int64_t batch = module->microbatch_size * context_.options.microbatches * module->replicas;

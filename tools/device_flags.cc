@@ -95,8 +95,8 @@ absl::Status DeviceFlags::AddProfile(Cluster& cluster, std::vector<std::string>&
   ASSIGN_OR_RETURN(const std::string contents, ReadText("profile", profile_));
   absl::StatusOr<MeasuredCosts> costs = ParseProfile(contents);
   if (!costs.ok()) return WithFile(costs.status(), "profile", profile_);
-  notes.push_back(absl::StrCat("measured times are those of ", costs->ranks, " ranks of ", costs->threads,
-                               costs->threads == 1 ? " thread" : " threads", " each (--profile)"));
+  notes.push_back(absl::StrCat("measured times are those of ", Counted(costs->ranks, "rank", "ranks"), " of ",
+                               Counted(costs->threads, "thread", "threads"), " each (--profile)"));
   const bool took_time = std::any_of(costs->node_seconds.begin(), costs->node_seconds.end(),
                                      [](const auto& node) { return node.second > 0; });
   if (!took_time)

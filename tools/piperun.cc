@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "nlohmann/json.hpp"
+#include "runtime/base/counted.h"
 #include "runtime/base/format_size.h"
 #include "runtime/plan/check.h"
 #include "runtime/plan/load.h"
@@ -87,10 +88,12 @@ void PrintText(const RunFlags& flags, const RunResult& result) {
     }
   }
   if (result.skipped_steps > 0) {
-    std::cout << "skipped       " << result.skipped_steps << " steps, whose gradients overflowed float16\n";
+    std::cout << "skipped       " << Counted(result.skipped_steps, "step", "steps")
+              << ", whose gradients overflowed float16\n";
   }
-  std::cout << absl::StrFormat("throughput    %.4g samples/s (measured, %d samples in %.1f s)\n",
-                               SamplesPerSecond(result), result.samples, result.seconds);
+  std::cout << absl::StrFormat("throughput    %.4g samples/s (measured, %s in %.1f s)\n",
+                               SamplesPerSecond(result), Counted(result.samples, "sample", "samples"),
+                               result.seconds);
   std::cout << "peak memory   " << FormatSize(PeakBytes(result))
             << " on the largest rank (planned arena, and workspace)";
   if (result.grown_bytes)
@@ -111,10 +114,11 @@ absl::StatusOr<RunResult> Execute(RunFlags& flags) {
       flags.threads > 0 ? flags.threads : std::max(1, Cores() / (manifest->ranks * manifest->replicas));
   RunProgress progress;
   progress.OnNote(absl::StrCat(flags.plan, ": ", manifest->model, ", ", manifest->schedule, ", ",
-                               manifest->ranks, manifest->ranks == 1 ? " rank, " : " ranks, ",
+                               Counted(manifest->ranks, "rank", "ranks"), ", ",
                                manifest->replicas > 1 ? absl::StrCat(manifest->replicas, " replicas, ") : "",
-                               manifest->microbatches, " microbatches of ", manifest->microbatch_size, ", ",
-                               threads, threads == 1 ? " thread" : " threads", " a rank (--threads)"));
+                               Counted(manifest->microbatches, "microbatch", "microbatches"), " of ",
+                               manifest->microbatch_size, ", ", Counted(threads, "thread", "threads"),
+                               " a rank (--threads)"));
   absl::StatusOr<MakeDevice> make_device =
       MakeRunDevices(flags, manifest->ranks * manifest->replicas, threads, progress);
   if (!make_device.ok()) return make_device.status();

@@ -1,6 +1,7 @@
 #include "tools/run_devices.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/null/null_device.h"
@@ -16,7 +17,7 @@ namespace {
 absl::StatusOr<MakeDevice> MakeCudaDevices(const RunFlags& flags, int ranks, RunObserver& observer) {
   ASSIGN_OR_RETURN(const int gpus, CountGpus());
   if (gpus < ranks) {
-    observer.OnNote(absl::StrCat(ranks, " ranks share ", gpus, gpus == 1 ? " GPU" : " GPUs",
+    observer.OnNote(absl::StrCat(ranks, " ranks share ", Counted(gpus, "GPU", "GPUs"),
                                  " (CUDA_VISIBLE_DEVICES says which)"));
   }
   return [=, graphs = NewStepGraphs(ranks, !flags.no_graph)](int rank) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/base/counted.h"
 
 namespace pipec {
 namespace {
@@ -72,7 +73,7 @@ void RunProgress::OnEvaluation(const EvaluationReport& report) {
   std::string text = absl::StrFormat("evaluation after step %d: ", report.step);
   absl::StrAppend(&text, report.loss ? absl::StrFormat("loss %.6f", *report.loss) : "no loss");
   if (report.accuracy.has_value()) absl::StrAppendFormat(&text, ", accuracy %.2f %%", *report.accuracy * 100);
-  Line(absl::StrCat(text, ", ", report.samples, " samples"));
+  Line(absl::StrCat(text, ", ", Counted(report.samples, "sample", "samples")));
 }
 
 void RunProgress::OnProgress(absl::string_view what, int64_t done, int64_t total) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 #include "runtime/transport/local/local_transport.h"
 #if PIPEC_CUDA
@@ -31,9 +32,9 @@ absl::StatusOr<MakeTransport> ByNccl(const RunFlags& flags, const Manifest& mani
   const int ranks = manifest.ranks * manifest.replicas;
   ASSIGN_OR_RETURN(const int gpus, CountGpus());
   if (gpus < ranks) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--transport=nccl needs a GPU a rank: the plan has ", ranks, " ranks, this host ", gpus,
-                     gpus == 1 ? " GPU" : " GPUs", "; with --transport=local ranks share GPUs"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--transport=nccl needs a GPU a rank: the plan has ", Counted(ranks, "rank", "ranks"), ", this host ",
+        Counted(gpus, "GPU", "GPUs"), "; with --transport=local ranks share GPUs"));
   }
   ASSIGN_OR_RETURN(const std::string identifier, NewNcclIdentifier());
   return [hub = std::make_shared<NcclHub>(

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/cost/json_fields.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -178,9 +179,8 @@ absl::StatusOr<Cluster> ParseCluster(absl::string_view text) {
 absl::StatusOr<Cluster> FirstDevices(Cluster cluster, int ranks) {
   const int devices = static_cast<int>(cluster.devices.size());
   if (devices < ranks) {
-    return absl::InvalidArgumentError(absl::StrCat("has ", devices, devices == 1 ? " device" : " devices",
-                                                   ", ", ranks, " ranks need as many; --stages=", devices,
-                                                   " fits"));
+    return absl::InvalidArgumentError(absl::StrCat("has ", Counted(devices, "device", "devices"), ", ", ranks,
+                                                   " ranks need as many; --stages=", devices, " fits"));
   }
   cluster.devices.resize(ranks);
   cluster.host_of.resize(ranks);

@@ -18,6 +18,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/verify.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -68,7 +69,7 @@ absl::Status CheckType(const Value& value, int64_t microbatch_size) {
   const bool is_fed = value.kind() == ValueKind::kInput;  // one entry a sample
   if (microbatch_size < 1 || (is_fed ? size != microbatch_size : size % microbatch_size != 0)) {
     return Broken(value, absl::StrCat("of type ", ToString(value.type), " has batch axis ", value.batch_axis,
-                                      ", but a microbatch has ", microbatch_size, " samples"));
+                                      ", but a microbatch has ", Counted(microbatch_size, "sample", "samples")));
   }
   return absl::OkStatus();
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -24,9 +25,9 @@ absl::Status ResolveGradient(NodeSpec& spec, const Scope& scope) {
   const size_t wanted = names.size();
   for (std::string& name : spec.attributes.Strings("zs")) names.push_back(std::move(name));
   if (wanted == 0 || names.size() != spec.inputs.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("has ", spec.inputs.size(),
-                                                   " operands, but xs and zs name ", names.size(),
-                                                   " values, of which xs at least one"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("has ", Counted(spec.inputs.size(), "operand", "operands"), ", but xs and zs name ",
+                     Counted(names.size(), "value", "values"), ", of which xs at least one"));
   }
   for (size_t i = 0; i < names.size(); ++i) {
     ASSIGN_OR_RETURN(const Value* value, Named(names[i], scope));

@@ -294,8 +294,8 @@ absl::StatusOr<NodeImporter::Results> NodeImporter::Call(const onnx::FunctionPro
                                                    kMaxCallDepth, " deep: ", absl::StrJoin(active_, " > ")));
   }
   if (operands.size() > function.input_size()) {
-    return absl::InvalidArgumentError(absl::StrCat("function ", key, " has ", function.input_size(),
-                                                   " inputs, is given ", operands.size()));
+    return absl::InvalidArgumentError(absl::StrCat("function ", key, " is given ", operands.size(),
+                                                   " operands, has inputs for ", function.input_size()));
   }
   for (const auto& attribute : function.attribute_proto()) {
     if (attributes.contains(attribute.name())) continue;
@@ -339,8 +339,8 @@ absl::StatusOr<NodeImporter::Results> NodeImporter::ImportBody(const onnx::Graph
         absl::StrCat("subgraphs are nested more than ", kMaxCallDepth, " deep"));
   }
   if (body.input_size() != operands.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("its subgraph has ", body.input_size(),
-                                                   " inputs, is given ", operands.size(), " operands"));
+    return absl::InvalidArgumentError(absl::StrCat("its subgraph has inputs for ", body.input_size(),
+                                                   ", is given ", operands.size()));
   }
   Scope scope(&frame.scope);
   RETURN_IF_ERROR(initializers_.AddOnce(body, scope));

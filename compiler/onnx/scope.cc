@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/counted.h"
 
 namespace pipec {
 
@@ -10,7 +11,7 @@ std::string Describe(const Meaning& meaning) {
   if (std::holds_alternative<Absent>(meaning)) return "absent";
   if (std::holds_alternative<EmptyOptional>(meaning)) return "an optional without element";
   if (const auto* sequence = std::get_if<Sequence>(&meaning)) {
-    return absl::StrCat("a sequence of ", sequence->elements.size(), " tensors");
+    return absl::StrCat("a sequence of ", Counted(sequence->elements.size(), "tensor", "tensors"));
   }
   if (const auto* refusal = std::get_if<absl::Status>(&meaning)) return std::string(refusal->message());
   return absl::StrCat("a tensor, ", ToString(std::get<Value*>(meaning)->type));

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/ops/batch_axes.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -24,7 +25,7 @@ absl::Status BadOperands(const NodeSpec& spec, absl::string_view what) {
 absl::Status CheckOperands(const NodeSpec& spec, int least, int most) {
   const int count = spec.inputs.size();
   if (count < least || count > most) {
-    return BadOperands(spec, absl::StrCat("got ", count, " operands, wanted ", least,
+    return BadOperands(spec, absl::StrCat("got ", Counted(count, "operand", "operands"), ", wanted ", least,
                                           least == most ? "" : absl::StrCat(" to ", most)));
   }
   for (int k = 0; k < least; ++k) {
@@ -36,7 +37,7 @@ absl::Status CheckOperands(const NodeSpec& spec, int least, int most) {
 absl::Status CheckOutputs(const NodeSpec& spec, int least, int most) {
   const int count = spec.outputs.size();
   if (count >= least && count <= most) return absl::OkStatus();
-  return BadOperands(spec, absl::StrCat("asked for ", count, " outputs, has ", least,
+  return BadOperands(spec, absl::StrCat("asked for ", Counted(count, "output", "outputs"), ", has ", least,
                                         least == most ? "" : absl::StrCat(" to ", most)));
 }
 

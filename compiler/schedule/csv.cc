@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "compiler/schedule/schedule.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -146,8 +147,8 @@ absl::StatusOr<Schedule> FromCsv(absl::string_view text, absl::string_view name)
       };
       if (action.stage >= static_cast<int64_t>(actions) ||
           action.microbatch >= static_cast<int64_t>(actions)) {
-        return bad(absl::StrCat("the file has only ", actions,
-                                " actions, so this stage or microbatch is not complete"));
+        return bad(absl::StrCat("the file has only ", Counted(actions, "action", "actions"),
+                                ", so this stage or microbatch is not complete"));
       }
       stages = std::max(stages, action.stage + 1);
       schedule.shape.microbatches = std::max(schedule.shape.microbatches, action.microbatch + 1);
@@ -169,9 +170,9 @@ absl::StatusOr<Schedule> FromCsv(absl::string_view text, absl::string_view name)
   schedule.shape.virtual_stages = stages_of_rank[0];
   for (int r = 0; r < schedule.shape.ranks; ++r) {
     if (stages_of_rank[r] == schedule.shape.virtual_stages && stages_of_rank[r] > 0) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("schedule ", name, ": line ", r + 1, " has ", stages_of_rank[r], " stages, line 1 has ",
-                     stages_of_rank[0], "; every rank holds equally many, at least one"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "schedule ", name, ": line ", r + 1, " has ", Counted(stages_of_rank[r], "stage", "stages"),
+        ", line 1 has ", stages_of_rank[0], "; every rank holds equally many, at least one"));
   }
   schedule.ranks = std::move(table.ranks);
   schedule.cells = std::move(table.cells);

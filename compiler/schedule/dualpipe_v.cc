@@ -6,6 +6,7 @@
 //   rank 1  .. F0 F0' F1 F1' F2 B0'-- F2' B0--- F3 B1'-- F3' B1--- B2'-- B2--- I3' I3 W3' W3
 #include "absl/strings/str_cat.h"
 #include "compiler/schedule/generators.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -50,8 +51,8 @@ absl::StatusOr<Schedule> GenerateDualPipeV(const ScheduleShape& shape) {
   const int P = shape.ranks, M = shape.microbatches;
   if (M < 2 * P) {
     return absl::InvalidArgumentError(
-        absl::StrCat("schedule dualpipe-v needs at least 2 microbatches a rank, got ", M, " on ", P,
-                     " ranks; ", 2 * P, " and more work"));
+        absl::StrCat("schedule dualpipe-v needs at least 2 microbatches a rank, got ", M, " on ",
+                     Counted(P, "rank", "ranks"), "; ", 2 * P, " and more work"));
   }
   for (int r = 0; r < P; ++r) {
     RankList list(r, 2 * P - 1 - r, schedule.ranks[r]);

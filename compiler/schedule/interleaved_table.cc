@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -18,9 +19,10 @@ absl::Status CheckMicrobatches(absl::string_view name, const ScheduleShape& shap
   int below = M, above = M;
   while (!Divides(P, below)) --below;
   while (!Divides(P, above)) ++above;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "schedule ", name, " cannot take ", M, " microbatches on ", P, " ranks: they go through in ",
-      Rounds(P, M), " rounds of equal size; the nearest numbers that work are ", below, " and ", above));
+  return absl::InvalidArgumentError(
+      absl::StrCat("schedule ", name, " cannot take ", Counted(M, "microbatch", "microbatches"), " on ",
+                   Counted(P, "rank", "ranks"), ": they go through in ", Rounds(P, M),
+                   " rounds of equal size; the nearest numbers that work are ", below, " and ", above));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/status.h"
 #include "runtime/checkpoint/safetensors.h"
@@ -115,8 +116,8 @@ absl::StatusOr<std::unique_ptr<DataSource>> OpenArrays(const std::string& path,
     if (axis >= 0) {
       if (samples >= 0 && samples != array.type.shape[axis]) {
         return absl::InvalidArgumentError(absl::StrCat("'", path, "': '", input.name, "' has ",
-                                                       array.type.shape[axis], " samples, '", counted,
-                                                       "' has ", samples));
+                                                       Counted(array.type.shape[axis], "sample", "samples"),
+                                                       ", '", counted, "' has ", samples));
       }
       samples = array.type.shape[axis];
       counted = input.name;

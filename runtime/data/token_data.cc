@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/mapped_file.h"
 #include "runtime/base/status.h"
 
@@ -71,8 +72,8 @@ absl::StatusOr<std::unique_ptr<DataSource>> OpenTokens(const std::string& path,
   const int64_t sequence = (ids != nullptr ? ids : labels)->type.shape[1];
   if (ids != nullptr && labels != nullptr && labels->type.shape[1] != sequence) {
     return absl::InvalidArgumentError(absl::StrCat("labels of ", labels->type.shape[1], " for sequences of ",
-                                                   sequence,
-                                                   " tokens; a file of tokens gives one label a token"));
+                                                   Counted(sequence, "token", "tokens"),
+                                                   "; a file of tokens gives one label a token"));
   }
   ASSIGN_OR_RETURN(MappedFile file, MappedFile::Open(path));
   const int64_t bytes = static_cast<int64_t>(file.bytes().size());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 #include "runtime/driver/batches.h"
 #include "runtime/driver/eval_scalars.h"
@@ -49,12 +50,13 @@ absl::StatusOr<EvaluationReport> Evaluate(Session& session, const DataSource& da
   const bool only_whole = rank_plan.loss_of_whole_microbatches();
   if (only_whole && total < whole_samples) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the model computes its loss itself, so evaluation needs whole microbatches: ", total,
-                     " samples, a microbatch has ", whole_samples));
+        absl::StrCat("the model computes its loss itself, so evaluation needs whole microbatches: ",
+                     Counted(total, "sample", "samples"), ", a microbatch has ", whole_samples));
   }
   if (only_whole && total % whole_samples != 0) {
-    observer.OnNote(absl::StrCat("the model computes its loss itself, so the last ", total % whole_samples,
-                                 " samples, no whole microbatch of ", whole_samples,
+    observer.OnNote(absl::StrCat("the model computes its loss itself, so the last ",
+                                 Counted(total % whole_samples, "sample", "samples"),
+                                 ", no whole microbatch of ", whole_samples,
                                  ", are left out of the evaluation's loss"));
   }
   for (int64_t at = 0; at < total; at += batch) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 #include "runtime/driver/batches.h"
 #include "runtime/driver/eval_scalars.h"
@@ -104,9 +105,9 @@ absl::Status CutToCounts(const Manifest& manifest, NamedArrays* outputs) {
     int64_t count;
     std::memcpy(&count, outputs->at(row.count).bytes.data(), sizeof(count));
     if (count < 0 || count > output.type.shape[row.axis]) {
-      return absl::DataLossError(absl::StrCat("output '", row.output, "' is said to have ", count,
-                                              " entries along axis ", row.axis, " of ",
-                                              ToString(output.type)));
+      return absl::DataLossError(absl::StrCat("output '", row.output, "' is said to have ",
+                                              Counted(count, "entry", "entries"), " along axis ", row.axis,
+                                              " of ", ToString(output.type)));
     }
     output = FirstEntries(output, row.axis, count);
   }
@@ -126,8 +127,8 @@ absl::Status Infer(Session& session, const DataSource& data, const RunOptions& o
     if (!manifest.counts.empty() && total != batch) {
       return absl::FailedPreconditionError(
           absl::StrCat("--outputs: how many entries output '", manifest.counts[0].output, "' has along axis ",
-                       manifest.counts[0].axis, " depends on the data of a batch of ", batch,
-                       " samples, but the data has ", total,
+                       manifest.counts[0].axis, " depends on the data of a batch of ",
+                       Counted(batch, "sample", "samples"), ", but the data has ", total,
                        "; give one batch of data, or compile the model with --batch=", total));
     }
     ASSIGN_OR_RETURN(collected, PrepareOutputs(session, total));
@@ -137,7 +138,8 @@ absl::Status Infer(Session& session, const DataSource& data, const RunOptions& o
   const auto begin = std::chrono::steady_clock::now();
   for (int64_t at = 0; at < total; at += batch) {
     if (options.stop != nullptr && *options.stop) {
-      return absl::CancelledError(absl::StrCat("interrupted after ", at, " of ", total, " samples"));
+      return absl::CancelledError(
+          absl::StrCat("interrupted after ", at, " of ", Counted(total, "sample", "samples")));
     }
     const int64_t valid = FillInOrder(total, at / batch, absl::MakeSpan(samples));
     SetEvalScalars(manifest, options.seed, 0, valid, &scalars);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 #include "runtime/device/computes_nothing.h"
 #include "runtime/device/lagging_device.h"
@@ -85,9 +86,9 @@ absl::Status Session::CollectNames() {
     if (used.count(port.name) == 0) continue;
     inputs_.push_back({port.name, port.type, port.batch_axis, port.bound, port.name == manifest_.labels});
     if (port.batch_axis >= 0 && port.type.shape[port.batch_axis] != manifest_.microbatch_size) {
-      return absl::InvalidArgumentError(absl::StrCat("'", directory_, "/manifest.json': input '", port.name,
-                                                     "' is ", ToString(port.type), ", a microbatch has ",
-                                                     manifest_.microbatch_size, " samples"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", directory_, "/manifest.json': input '", port.name, "' is ", ToString(port.type),
+                       ", a microbatch has ", Counted(manifest_.microbatch_size, "sample", "samples")));
     }
   }
   for (const auto& executor : executors_) {

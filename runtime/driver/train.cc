@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 #include "runtime/driver/batches.h"
 #include "runtime/driver/evaluate.h"
@@ -123,8 +124,8 @@ class Trainer {
     }
     if (per_epoch == 0) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "the data has ", data_.samples(), " samples, one batch needs ", session_.manifest().batch(),
-          "; compile with a smaller --batch or fewer --microbatches"));
+          "the data has ", Counted(data_.samples(), "sample", "samples"), ", one batch needs ",
+          session_.manifest().batch(), "; compile with a smaller --batch or fewer --microbatches"));
     }
     ASSIGN_OR_RETURN(settings_.base, Resolve(settings_.hyperparameters, session_.trained_parameters()));
     observer_.OnNote(Describe(settings_.hyperparameters, session_.manifest().optimizer));
@@ -132,8 +133,10 @@ class Trainer {
       observer_.OnNote(
           "a stage whose weights are d updates late begins with lr / (d + 1) (--staleness=lr); the lr of a "
           "step is told without that");
-    observer_.OnNote(absl::StrCat(data_.samples(), " samples, ", session_.manifest().batch(), " a step, ",
-                                  per_epoch, " steps an epoch, ", settings_.steps, " steps to do"));
+    observer_.OnNote(absl::StrCat(Counted(data_.samples(), "sample", "samples"), ", ",
+                                  session_.manifest().batch(), " a step, ",
+                                  Counted(per_epoch, "step", "steps"), " an epoch, ",
+                                  Counted(settings_.steps, "step", "steps"), " to do"));
     return absl::OkStatus();
   }
 

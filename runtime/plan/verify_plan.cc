@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_type.h"
@@ -36,8 +37,9 @@ std::string TypeOf(const plan::Tensor& tensor) {
 absl::Status CheckCountsAgree(Plans plans) {
   const RankPlan& first = *plans[0];
   if (plans.size() != first.ranks()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(plans.size(), " rank files, the plan has ", first.ranks(), " ranks"));
+    return absl::InvalidArgumentError(absl::StrCat(Counted(plans.size(), "rank file", "rank files"),
+                                                   ", the plan has ",
+                                                   Counted(first.ranks(), "rank", "ranks")));
   }
   for (size_t r = 0; r < plans.size(); ++r) {
     const RankPlan& p = *plans[r];
@@ -71,8 +73,8 @@ absl::Status CheckPairs(Plans plans) {
         return bad(absl::StrCat("rank ", message.peer_rank(), " has no counterpart"));
       }
       if (other->tensors_size() != message.tensors_size()) {
-        return bad(absl::StrCat(message.tensors_size(), " tensors, rank ", message.peer_rank(), " has ",
-                                other->tensors_size()));
+        return bad(absl::StrCat(Counted(message.tensors_size(), "tensor", "tensors"), ", rank ",
+                                message.peer_rank(), " has ", other->tensors_size()));
       }
       for (int i = 0; i < message.tensors_size(); ++i) {
         const std::string mine = TypeOf(p.tensors(message.tensors(i)));

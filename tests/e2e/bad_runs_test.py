@@ -64,6 +64,13 @@ class BadRuns(Case):
                     said = json.loads(self.run_tool("piperun", plan, "--data=synthetic", *flags, "--json").stdout)
                     self.assertEqual([said["first_loss"], said["last_loss"], *[row["loss"] for row in said["evaluations"]]], [None] * 4)
 
+    def test_one_of_a_thing_is_singular(self):
+        flags = ["--stages=1", "--batch=1", "--microbatches=1"]
+        said = self.run_tool("pipec", "model.onnx", *flags, "-o", "one.plan").stdout
+        done = self.run_tool("piperun", "one.plan", "--data=synthetic", "--steps=1", "--threads=1", "--eval-data=synthetic")
+        self.assertIn("1 rank, 1 microbatch of 1, 1 thread a rank", done.stderr)
+        self.assertNotRegex(said + done.stdout + done.stderr, r"\b1 (samples|microbatches|steps|ranks|stages|threads|nodes|parameters)\b")
+
     def test_data_is_required(self):
         self.run_tool("piperun", self.plan, expect=2)
 

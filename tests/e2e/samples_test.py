@@ -146,7 +146,8 @@ class SumLoss(Case):
                     done, losses = self.evaluate(model, microbatches, samples)
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertAlmostEqual(losses[0] * count(whole) / self.loss_of(whole), 1, delta=1e-5)
-                    note = f"the last {samples - whole} samples, no whole microbatch of {BATCH // microbatches}, are left out"
+                    rest = samples - whole
+                    note = f"the last {rest} sample{'s' if rest > 1 else ''}, no whole microbatch of {BATCH // microbatches}, are left out"
                     self.assertEqual(note in done.stdout + done.stderr, samples != whole)
             done, _ = self.evaluate(model, 1, 5)
             self.assertEqual(done.returncode, 1)

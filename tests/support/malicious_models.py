@@ -222,7 +222,7 @@ def functions():
     yield calls("of-nothing", "which nothing defines", [function("a", ["x"], ["y"], [node("Relu", ["z"], ["y"])])])
     yield calls("absent", "unknown op", [body("b", ("Relu", ""))])
     yield calls("opset-99", "newer than the newest known", [function("a", ["x"], ["y"], [relu()], opset=99)])
-    yield nodes("function-operands", "inputs, is given", node("a", ["x"] * 50, ["y"], domain="f"), functions=[body("a", ("Relu", ""))])
+    yield nodes("function-operands", "is given 50 operands, has inputs for 1", node("a", ["x"] * 50, ["y"], domain="f"), functions=[body("a", ("Relu", ""))])
     text_functions = "\n".join(f'<domain: "f", opset_import: ["f" : 1]> a{i} (x) => (y) {{ t = f.a{i + 1} (x)  y = f.a{i + 1} (t) }}'
                                for i in range(60))
     yield text("function-doubling-text", "once functions are expanded", "y = f.a0 (x)", functions=text_functions +

@@ -20,6 +20,7 @@
 #include "compiler/onnx/in_place/known_numbers.h"
 #include "compiler/onnx/in_place/stack_tensors.h"
 #include "compiler/onnx/schema/emit_node.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -233,9 +234,10 @@ absl::StatusOr<std::vector<Meaning>> ImportLoop(const InPlaceNode& node, InPlace
   const int states = std::max(0, static_cast<int>(node.operands.size()) - 2);
   if (body->input_size() != 2 + states || body->output_size() < 1 + states ||
       body->output_size() - 1 < node.outputs) {
-    return absl::InvalidArgumentError(absl::StrCat("carries ", states, " values and has ", node.outputs,
-                                                   " results, but its body has ", body->input_size(),
-                                                   " inputs and ", body->output_size(), " outputs"));
+    return absl::InvalidArgumentError(absl::StrCat("carries ", Counted(states, "value", "values"),
+                                                   " and has ", node.outputs, " results, but its body has ",
+                                                   Counted(body->input_size(), "input", "inputs"), " and ",
+                                                   Counted(body->output_size(), "output", "outputs")));
   }
   Unrolling unrolling(node, *body, importer);
   for (int64_t i = 0; course.GoesOn(i); ++i) RETURN_IF_ERROR(unrolling.Iterate(i, course));

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/onnx/in_place/in_place.h"
 #include "compiler/onnx/schema/emit_node.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -101,8 +102,8 @@ class FlexAttention {
     ASSIGN_OR_RETURN(const std::vector<Meaning> results,
                      importer_.ImportBody(*body, absl::StrCat(node_.name, "/", attribute, "/"), {x}));
     if (results.size() != 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("its ", attribute, " has ", results.size(), " outputs, wanted one"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "its ", attribute, " has ", Counted(results.size(), "output", "outputs"), ", wanted one"));
     }
     ASSIGN_OR_RETURN(Value * y, TensorOf(results[0]));
     if (y->type == x->type) return y;

@@ -11,6 +11,7 @@
 #include "compiler/onnx/in_place/in_place.h"
 #include "compiler/onnx/in_place/known_numbers.h"
 #include "compiler/onnx/in_place/stack_tensors.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -31,7 +32,8 @@ absl::StatusOr<std::vector<int64_t>> PerOperand(const Attributes& attributes, ab
   if (!attributes.Has(name)) return std::vector<int64_t>(count, 0);
   std::vector<int64_t> values = attributes.Ints(name);
   if (static_cast<int>(values.size()) == count) return values;
-  return absl::InvalidArgumentError(absl::StrCat(name, " has ", values.size(), " entries, wanted ", count));
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " has ", Counted(values.size(), "entry", "entries"), ", wanted ", count));
 }
 
 absl::StatusOr<ScanForm> ReadForm(const InPlaceNode& node, int operands) {
@@ -41,10 +43,10 @@ absl::StatusOr<ScanForm> ReadForm(const InPlaceNode& node, int operands) {
   form.states = static_cast<int>(operands - inputs);
   if (inputs < 1 || inputs > operands || form.body->input_size() != operands ||
       form.body->output_size() < form.states || form.body->output_size() < node.outputs) {
-    return absl::InvalidArgumentError(absl::StrCat("has ", operands, " operands, ", inputs,
-                                                   " of them to scan, and ", node.outputs,
-                                                   " results, but its body has ", form.body->input_size(),
-                                                   " inputs and ", form.body->output_size(), " outputs"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "has ", Counted(operands, "operand", "operands"), ", ", inputs, " of them to scan, and ",
+        node.outputs, " results, but its body has ", Counted(form.body->input_size(), "input", "inputs"),
+        " and ", Counted(form.body->output_size(), "output", "outputs")));
   }
   const int outputs = form.body->output_size() - form.states;
   const Attributes& a = node.attributes;
@@ -69,9 +71,9 @@ absl::StatusOr<std::vector<std::vector<Value*>>> Entries(const ScanForm& form,
     if (form.input_directions[k] != 0) std::reverse(parts.begin(), parts.end());
     entries.push_back(std::move(parts));
     if (entries.back().size() != entries.front().size()) {
-      return absl::InvalidArgumentError(absl::StrCat("scans ", entries.front().size(),
-                                                     " entries of one operand and ", entries.back().size(),
-                                                     " of another"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("scans ", Counted(entries.front().size(), "entry", "entries"), " of one operand and ",
+                       entries.back().size(), " of another"));
     }
   }
   return entries;

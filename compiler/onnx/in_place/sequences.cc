@@ -8,6 +8,7 @@
 #include "compiler/onnx/in_place/stack_tensors.h"
 #include "compiler/onnx/read/tensor_data.h"
 #include "compiler/onnx/schema/emit_node.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -151,9 +152,10 @@ Result Map(const InPlaceNode& node, InPlaceImporter& importer) {
   ASSIGN_OR_RETURN(const onnx::GraphProto* body, node.Body("body"));
   ASSIGN_OR_RETURN(const Sequence first, SequenceOf(node.operand(0)));
   if (body->input_size() != node.operands.size() || body->output_size() < node.outputs) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "has ", node.operands.size(), " operands and ", node.outputs, " results, but its body has ",
-        body->input_size(), " inputs and ", body->output_size(), " outputs"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("has ", Counted(node.operands.size(), "operand", "operands"), " and ", node.outputs,
+                     " results, but its body has ", Counted(body->input_size(), "input", "inputs"), " and ",
+                     Counted(body->output_size(), "output", "outputs")));
   }
   std::vector<Sequence> sequences(body->output_size());
   for (size_t i = 0; i < first.elements.size(); ++i) {

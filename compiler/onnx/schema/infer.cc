@@ -18,6 +18,7 @@
 #include "compiler/onnx/schema/schema_context.h"
 #include "compiler/ops/op_info.h"
 #include "onnx/defs/data_type_utils.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -58,7 +59,8 @@ std::string Describe(const NodeSpec& spec) {
 absl::Status CheckOperands(const NodeSpec& spec, const onnx::OpSchema& schema) {
   const int count = static_cast<int>(spec.inputs.size());
   if (count < schema.min_input() || count > schema.max_input()) {
-    return absl::InvalidArgumentError(absl::StrCat(Describe(spec), " has ", count, " operands, wanted ",
+    return absl::InvalidArgumentError(absl::StrCat(Describe(spec), " has ",
+                                                   Counted(count, "operand", "operands"), ", wanted ",
                                                    schema.min_input(), " to ", schema.max_input()));
   }
   const auto& formals = schema.inputs();

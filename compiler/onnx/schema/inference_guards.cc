@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler/onnx/read/tensor_limits.h"
 #include "compiler/onnx/schema/operand_shapes.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -45,7 +46,8 @@ absl::Status CheckEinsum(const NodeSpec& spec) {
   };
   const std::vector<std::string> terms = absl::StrSplit(sides[0], ',');
   if (terms.size() != spec.inputs.size()) {
-    return refuse(absl::StrCat("has ", terms.size(), " terms for ", spec.inputs.size(), " operands"));
+    return refuse(absl::StrCat("has ", Counted(terms.size(), "term", "terms"), " for ",
+                               Counted(spec.inputs.size(), "operand", "operands")));
   }
   std::map<char, int64_t> known;  // letter -> size of its axes
   int64_t ellipsis_axes = -1;
@@ -137,8 +139,9 @@ absl::Status CheckLrn(const NodeSpec& spec) {
 
 absl::Status CheckBeforeInference(const NodeSpec& spec, int outputs) {
   if (spec.inputs.size() > kMaxOperands || outputs > kMaxOperands) {
-    return absl::InvalidArgumentError(absl::StrCat("has ", spec.inputs.size(), " operands and ", outputs,
-                                                   " results, at most ", kMaxOperands, " are supported"));
+    return absl::InvalidArgumentError(absl::StrCat("has ", Counted(spec.inputs.size(), "operand", "operands"),
+                                                   " and ", outputs, " results, at most ", kMaxOperands,
+                                                   " are supported"));
   }
   if (!spec.domain.empty()) return absl::OkStatus();
   RETURN_IF_ERROR(CheckAxis(spec));

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 
 namespace pipec {
@@ -35,8 +36,8 @@ absl::Status CheckCount(const KernelSpec& spec, const std::vector<KernelOperand>
 absl::Status CheckElements(const KernelSpec& spec, absl::string_view what, int k, const TensorType& got,
                            DType dtype, int64_t elements) {
   if (got.dtype == dtype && got.elements() == elements) return absl::OkStatus();
-  return Invalid(spec, absl::StrCat(what, " ", k, " is ", ToString(got), ", wanted ", elements,
-                                    " elements of ", Name(dtype)));
+  return Invalid(spec, absl::StrCat(what, " ", k, " is ", ToString(got), ", wanted ",
+                                    Counted(elements, "element", "elements"), " of ", Name(dtype)));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 #include "runtime/device/operands/check.h"
 
@@ -52,8 +53,9 @@ absl::StatusOr<EinsumEquation> ReadEinsum(const KernelSpec &spec) {
   const std::vector<std::string> sides = absl::StrSplit(equation, "->");
   const std::vector<std::string> terms = absl::StrSplit(sides[0], ',');
   if (sides.size() > 2 || terms.size() != spec.inputs.size()) {
-    return Invalid(spec, absl::StrCat("equation '", equation, "' is for ", terms.size(),
-                                      " operands, there are ", spec.inputs.size()));
+    return Invalid(
+        spec, absl::StrCat("equation '", equation, "' is for ", Counted(terms.size(), "operand", "operands"),
+                           ", there are ", spec.inputs.size()));
   }
   EinsumEquation e;
   e.dims.assign(kLetters + kMaxRank, 1);

@@ -1,6 +1,7 @@
 #include "runtime/device/operands/move.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 #include "runtime/device/operands/broadcast.h"
 #include "runtime/device/operands/check.h"
@@ -17,7 +18,8 @@ absl::StatusOr<StridedMove> TransposeMove(const KernelSpec& spec) {
     for (int i = rank - 1; i >= 0; --i) perm.push_back(i);
   }
   if (static_cast<int>(perm.size()) != rank) {
-    return Invalid(spec, absl::StrCat("perm has ", perm.size(), " axes, the operand has ", rank));
+    return Invalid(
+        spec, absl::StrCat("perm has ", Counted(perm.size(), "axis", "axes"), ", the operand has ", rank));
   }
   const Shape strides = Strides(x.shape);
   Shape shape, from;

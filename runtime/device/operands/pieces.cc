@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 #include "runtime/device/operands/check.h"
 #include "runtime/device/operands/move.h"
@@ -64,7 +65,8 @@ absl::StatusOr<std::vector<StridedMove>> SplitMoves(const KernelSpec& spec) {
   absl::StatusOr<int> axis = NormaliseAxis(spec.attributes.Int("axis"), static_cast<int>(whole.shape.size()));
   if (!axis.ok()) return Invalid(spec, axis.status().message());
   const int64_t parts = spec.attributes.Int("num_outputs", n);
-  if (parts != n) return Invalid(spec, absl::StrCat("has ", n, " outputs, num_outputs is ", parts));
+  if (parts != n)
+    return Invalid(spec, absl::StrCat("has ", Counted(n, "output", "outputs"), ", num_outputs is ", parts));
   const int64_t equal = (whole.shape[*axis] + n - 1) / n;
   int64_t left = whole.shape[*axis];
   Ints sizes;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/counted.h"
 #include "runtime/device/operands/check.h"
 
 namespace pipec {
@@ -32,8 +33,8 @@ absl::StatusOr<KernelSpec> WithoutSums(const KernelSpec& spec, bool adds) {
                                                  "sums of microbatches"));
   }
   if (spec.inputs.size() < spec.outputs.size())
-    return Invalid(spec, absl::StrCat("it has ", spec.inputs.size(), " operands, wanted a sum for each of ",
-                                      spec.outputs.size(), " results"));
+    return Invalid(spec, absl::StrCat("it has ", Counted(spec.inputs.size(), "operand", "operands"),
+                                      ", wanted a sum for each of ", spec.outputs.size(), " results"));
   KernelSpec own = spec;
   own.accumulates = true;
   own.inputs.resize(spec.inputs.size() - spec.outputs.size());

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/counted.h"
 #include "runtime/base/status.h"
 #include "runtime/base/tensor_type.h"
 #include "runtime/device/operands/check.h"
@@ -20,7 +21,8 @@ absl::StatusOr<std::vector<int64_t>> ReadAttribute(const KernelSpec &spec, absl:
   if (!spec.attributes.Has(name)) return std::vector<int64_t>(count, otherwise);
   const std::vector<int64_t> values = spec.attributes.Ints(name);
   if (values.size() != count) {
-    return Invalid(spec, absl::StrCat("attribute ", name, " has ", values.size(), " values, wanted ", count));
+    return Invalid(spec, absl::StrCat("attribute ", name, " has ", Counted(values.size(), "value", "values"),
+                                      ", wanted ", count));
   }
   for (int64_t value : values) {
     if (value < least || value >= kMost) {

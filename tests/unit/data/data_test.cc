@@ -116,7 +116,7 @@ TEST(Arrays, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(message({{.name = "x", .type = {DType::kInt64, {2, 3}}}}), HasSubstr("int64[samples,3]"));
   EXPECT_THAT(message({{.name = "labels", .type = {DType::kInt8, {2}}}}), HasSubstr("int8"));
   EXPECT_THAT(message({kX, {.name = "surplus", .type = {DType::kFloat32, {2}}}}),
-              HasSubstr("1 samples, 'x' has 4"));
+              HasSubstr("1 sample, 'x' has 4"));
   EXPECT_THAT(std::string(OpenData(Path("none.npz"), {kX}, {}).status().message()), HasSubstr("no data at"));
   std::ofstream(Path("torn.npz")) << "PK not a zip";
   EXPECT_THAT(std::string(OpenData(Path("torn.npz"), {kX}, {}).status().message()), HasSubstr("torn.npz"));

@@ -51,7 +51,7 @@ TEST(VerifyModel, TypesAndBatchAxes) {
   wrong.module.microbatch_size = 3;
   EXPECT_THAT(wrong.Verdict(), HasSubstr("3 samples"));
   wrong.module.microbatch_size = 1;  // two entries a sample: of a result, not of an input
-  EXPECT_THAT(wrong.Verdict(), HasSubstr("1 samples"));
+  EXPECT_THAT(wrong.Verdict(), HasSubstr("a microbatch has 1 sample"));
   wrong.x->batch_axis = -1;
   wrong.relu->output(0)->batch_axis = 0;
   EXPECT_EQ(wrong.Verdict(), "");

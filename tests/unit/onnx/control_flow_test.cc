@@ -185,7 +185,7 @@ TEST(Loop, WhatDependsOnDataIsRefusedByName) {
   EXPECT_THAT(Refusal(loop(", ", "d = Identity(c)")), HasSubstr("never ends"));
   EXPECT_THAT(Refusal("g (float[2] x) => (y) <int64 m = {2}> { y = Loop(m, , x) <body = b (int64 i, bool c) "
                       "=> (c) {}> }"),
-              HasSubstr("carries 1 values"));
+              HasSubstr("carries 1 value and"));
 }
 
 TEST(Loop, OneThatIsTooLongNamesItself) {

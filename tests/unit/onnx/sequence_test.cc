@@ -114,7 +114,7 @@ TEST(Sequence, WrongUsesAreRefused) {
   EXPECT_THAT(Refusal(head + "{ s = SequenceConstruct(a) [at] y = SequenceAt(s, n) }"),
               HasSubstr("node 'at' (SequenceAt), opset 21: its position, 'n'"));
   EXPECT_THAT(Refusal(head + "{ s = SequenceConstruct(a) y = Relu(s) }"),
-              HasSubstr("a sequence of 1 tensors"));
+              HasSubstr("a sequence of 1 tensor"));
   EXPECT_THAT(Refusal(head + "{ y = SequenceLength(a) }"), HasSubstr("wanted a sequence"));
   EXPECT_THAT(Refusal(head + "{ s = SequenceEmpty() y = ConcatFromSequence<axis = 0>(s) }"),
               HasSubstr("empty sequence"));

@@ -126,10 +126,10 @@ TEST(Csv, RefusesWhatIsNone) {
       {"0F0,(0F1;0I0)OVERLAP_F_B", "an F and a B"},
       {"0F-1", "cell 1, '0F-1'"},
       {"0F2147483647,0B2147483647", "the file has only 2 actions"},
-      {"2147483647F0", "the file has only 1 actions"},
+      {"2147483647F0", "the file has only 1 action, so"},
       {"0F0,0B0\n,0F1,0B1", "line 2, cell 2, 0F1: stage 0 stands on line 1 too"},
       {"0F0,0B0\n2F0,2B0", "stage 1 is on no line"},
-      {"0F0,0B0,2F0,2B0\n1F0,1B0", "line 2 has 1 stages, line 1 has 2"},
+      {"0F0,0B0,2F0,2B0\n1F0,1B0", "line 2 has 1 stage, line 1 has 2"},
       {"0F0,0B0\n\n1F0,1B0", "line 2 has 0 stages"},
   };
   for (const auto& [text, message] : cases) {
