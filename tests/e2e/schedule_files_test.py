@@ -88,7 +88,7 @@ class ScheduleFiles(Case):
         # Without a cut of one's own no cut may fit: then it is that of the one that needs least.
         message = self.compile(self.model, *common, "--memory=20MB", expect=1)
         self.assertRegex(message, r"rank \d needs \d+ bytes of memory")
-        self.assertRegex(message, r"[01]F\d \(line [12], cell \d\): \d microbatch.* more than the limit of 20000000\n  rank [01]: ")
+        self.assertRegex(message, r"[01]F\d \(line [12], cell \d\): \d microbatch.* more than the limit of 20000000\npipec:   rank [01]: ")
 
     def test_flags_may_only_repeat_the_shape(self):
         path = self.write("two.csv", "0F0,0B0\n1F0,1B0\n")

@@ -55,6 +55,12 @@ std::string OrNumber(const std::string& words, double number) {
   return words.empty() ? absl::StrCat(number) : words;
 }
 
+// An error, its program before each of its lines.
+void Say(absl::string_view program, absl::string_view message) {
+  for (absl::string_view line : absl::StrSplit(CleanText(message, kMostMessage), '\n'))
+    std::cerr << program << ": " << line << "\n";
+}
+
 }  // namespace
 
 FlagTable::FlagTable(std::string program, std::string synopsis, std::string summary)
@@ -320,8 +326,8 @@ std::optional<int> FlagTable::Parse(int argc, char** argv) {
     }
   }
   if (mistakes.empty()) return std::nullopt;
-  for (const std::string& mistake : mistakes) std::cerr << program_ << ": " << mistake << "\n";
-  std::cerr << program_ << ": see " << program_ << " --help\n";
+  for (const std::string& mistake : mistakes) Say(program_, mistake);
+  Say(program_, absl::StrCat("see ", program_, " --help"));
   return kExitUsage;
 }
 
@@ -331,7 +337,7 @@ int Done(absl::string_view program) {
 }
 
 int Refuse(absl::string_view program, const absl::Status& status) {
-  std::cerr << program << ": " << CleanText(status.message(), kMostMessage) << "\n";
+  Say(program, status.message());
   return kExitRefused;
 }
 

@@ -112,7 +112,7 @@ class FlagTable {
 // What a tool ends with when all went well: kExitDone, or a refusal if its output could not be written.
 int Done(absl::string_view program);
 
-// Prints "program: message" to stderr; returns kExitRefused.
+// Prints "program: line" to stderr for each line of the message; returns kExitRefused.
 int Refuse(absl::string_view program, const absl::Status& status);
 
 }  // namespace pipec

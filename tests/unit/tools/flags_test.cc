@@ -125,6 +125,14 @@ TEST(FlagTable, OnOrOff) {
               HasSubstr("--json: 'maybe' is not known; valid are true, false"));
 }
 
+TEST(FlagTable, EveryLineOfAnErrorNamesTheProgram) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Refuse("pipec", absl::ResourceExhaustedError("too large\nrank 0: 0F0\x1b")), kExitRefused);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "pipec: too large\npipec: rank 0: 0F0\\x1b\n");
+  Targets t;
+  EXPECT_THAT(Parse(t, {"a.onnx", "b\nc\x1b"}).err, HasSubstr("pipec: unexpected argument 'b\npipec: c\\x1b'\n"));
+}
+
 TEST(FlagTable, TextsNameEveryFlag) {
   Targets t;
   for (const char* text : {"--help", "--print-completion", "--print-man"}) {
