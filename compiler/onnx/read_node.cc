@@ -29,7 +29,10 @@ absl::Status CheckAgainstSchema(const onnx::NodeProto& proto, const Opsets& opse
   if (opset == opsets.end()) {
     return absl::InvalidArgumentError(absl::StrCat("domain '", shown, "' is not among the opset imports"));
   }
-  if (domain == kPipecDomain) return absl::OkStatus();
+  if (domain == kPipecDomain) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("domain '", domain, "' is of pipec's own ops, of which a model can only bring functions"));
+  }
   const onnx::OpSchema* schema = onnx::OpSchemaRegistry::Schema(proto.op_type(), opset->second, domain);
   if (!schema) {
     const auto& known = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map();

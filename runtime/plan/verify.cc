@@ -205,6 +205,8 @@ absl::Status CheckPrograms(const RankPlan& p) {
       const bool backward = program.kind() == plan::B || program.kind() == plan::I || program.kind() == plan::W;
       if (Accumulates(instruction) && !(backward && LiesOnSums(p, instruction)))
         return bad("accumulates, which instructions of B, I and W do, into gradients that are their last operands");
+      if (instruction.eval_only() && program.kind() != plan::F)
+        return bad("runs in evaluation only, which only instructions of F do");
       if (instruction.once_a_step() && program.kind() != plan::F)
         return bad("runs once a step, which only instructions of F do");
     }

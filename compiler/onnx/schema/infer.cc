@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "compiler/ir/sums.h"
 #include "compiler/onnx/read/tensor_data.h"
 #include "compiler/onnx/read/tensor_limits.h"
 #include "compiler/onnx/schema/inference_guards.h"
@@ -141,10 +140,6 @@ absl::StatusOr<std::vector<TensorType>> InferHelper(const NodeSpec& spec, int ou
   const OpInfo* info = FindOp(spec.op, spec.domain);
   if (!info || !info->infer) {
     return absl::UnimplementedError(absl::StrCat("unknown helper op ", spec.domain, "::", spec.op));
-  }
-  if (spec.attributes.Int(kAccumulate, 0) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        Describe(spec), " has the attribute ", kAccumulate, ", which is for gradients that pipec adds up itself"));
   }
   NodeSpec asked = spec;
   asked.outputs.resize(outputs);

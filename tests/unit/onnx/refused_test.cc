@@ -1,6 +1,7 @@
 // What cannot be supported refuses those who need it, with the first cause, and nobody else.
 #include <gmock/gmock.h>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/ir/print.h"
 #include "passes/evaluate.h"
 #include "tests/unit/onnx/model_file.h"
@@ -24,10 +25,22 @@ TEST(Refused, WhatNobodyNeedsIsNoMatter) {
   EXPECT_TRUE(module->refused_outputs.empty());
 }
 
-TEST(Refused, SumsOverMicrobatchesAreOurs) {
-  const std::string graph =
-      "g (float[2,2] x, float[2,2] s) => (float[2,2] y) { y = ai.pipec.FusedMatMul<accumulate = 1>(x, x, s) }";
-  EXPECT_THAT(Refusal(Text(graph)), HasSubstr("has the attribute accumulate"));
+TEST(Refused, HelperOpsAreOurs) {
+  for (const char* node : {"ai.pipec.FusedMatMul<accumulate = 1>(x, x, s)", "ai.pipec.Accumulate(s, x)",
+                           "ai.pipec.ReluGrad(x, s)", "ai.pipec.Message(x)"}) {
+    for (const bool infers : {true, false}) {
+      const std::string graph =
+          absl::StrCat("g (float[2,2] x, float[2,2] s) => (float[2,2] y) { [own] y = ", node, " }");
+      EXPECT_THAT(Refusal(Text(graph), {.infers = infers, .evaluate = Evaluate}),
+                  AllOf(HasSubstr("node 'own'"), HasSubstr("domain 'ai.pipec' is of pipec's own ops")));
+    }
+  }
+  // Emitted models have their meaning in functions.
+  EXPECT_THAT(Import("<ir_version: 10, opset_import: [\"\" : 21, \"ai.pipec\" : 1]>\n"
+                     "g (float[2] x) => (float[2] y) { y = ai.pipec.Accumulate(x, x) }\n"
+                     "<domain: \"ai.pipec\", opset_import: [\"\" : 21]> Accumulate (s, x) => (y) { y = Add(s, x) }")
+                  ->graph.num_nodes(),
+              1);
 }
 
 TEST(Refused, TheFirstCauseReachesTheOutput) {

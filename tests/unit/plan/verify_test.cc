@@ -194,6 +194,13 @@ TEST(VerifyRankPlan, RefusesBrokenMessagesAndConstants) {
          }
        },
        "which only instructions of F do"},
+      {"evaluation only, not forward",
+       [](RankPlan& p) {
+         for (auto& program : *p.mutable_programs()) {
+           if (program.kind() == plan::B) program.mutable_instructions(0)->set_eval_only(true);
+         }
+       },
+       "runs in evaluation only, which only instructions of F do"},
       {"written constant",
        [](RankPlan& p) {
          p.mutable_programs(0)->mutable_instructions(0)->set_outputs(0, p.constants(0).tensor());
