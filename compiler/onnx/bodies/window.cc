@@ -162,30 +162,6 @@ void ConvTransposeWeightGrad(Body& b) {
   b.Result(0, WeightGradient(b, b.in(0), dy, b.in(1), x, axes, Group(b)));
 }
 
-// (dY, Indices) -> (dX): Indices count through all of X, its places with the first axis fastest if
-// storage_order is 1.
-void MaxPoolGrad(Body& b) {
-  const Dims shape = b.attributes().Ints("shape");
-  int64_t places = 1;
-  for (size_t i = 2; i < shape.size(); ++i) places *= shape[i];
-  const auto number = [&](int64_t value) { return b.Scalar(DType::kInt64, static_cast<double>(value)); };
-  Name at = b.in(1);
-  if (b.attributes().Int("storage_order") != 0) {
-    Name rest = b.Op("Mod", {at, number(places)}), place = b.Sub(at, rest);
-    int64_t step = places;
-    for (size_t i = 2; i < shape.size(); ++i) {
-      step /= shape[i];
-      place = b.Add(place, b.Mul(b.Op("Mod", {rest, number(shape[i])}), number(step)));
-      rest = b.Div(rest, number(shape[i]));
-    }
-    at = place;
-  }
-  const Name zeros = b.Full(b.type(0).dtype, {shape[0] * shape[1] * places}, 0);
-  const Name flat = b.Op("ScatterElements", {zeros, b.Reshape(at, {-1}), b.Reshape(b.in(0), {-1})},
-                         {{"reduction", std::string("add")}});
-  b.Result(0, b.Reshape(flat, shape));
-}
-
 // How many taps of each window count.
 Dims Counts(const Axis& axis, bool padding) {
   Dims counts;
@@ -201,6 +177,44 @@ Dims Counts(const Axis& axis, bool padding) {
   return counts;
 }
 
+// Numbers along a spatial axis, one for each of its windows.
+Name Along(Body& b, const Dims& numbers, DType dtype, size_t axis, size_t rank) {
+  Dims shape(rank, 1);
+  shape[axis + 2] = -1;
+  return b.Reshape(b.Cast(b.Ints(numbers), dtype), shape);
+}
+
+// (dY, Indices) -> (dX): Indices count through all of X, its places with the first axis fastest if
+// storage_order is 1. A window in the padding alone has read nothing, though it has an index.
+void MaxPoolGrad(Body& b) {
+  const Dims shape = b.attributes().Ints("shape");
+  const Axes axes = ReadAxes(b, shape, ToDims(b.shape(0)), b.attributes().Ints("kernel_shape"), false);
+  Name dy = b.in(0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const Dims counts = Counts(axes[i], false);
+    if (std::find(counts.begin(), counts.end(), 0) == counts.end()) continue;
+    dy = b.Where(Along(b, counts, DType::kBool, i, shape.size()), dy, b.Scalar(b.type(0).dtype, 0));
+  }
+  int64_t places = 1;
+  for (size_t i = 2; i < shape.size(); ++i) places *= shape[i];
+  const auto number = [&](int64_t value) { return b.Scalar(DType::kInt64, static_cast<double>(value)); };
+  Name at = b.in(1);
+  if (b.attributes().Int("storage_order") != 0) {
+    Name rest = b.Op("Mod", {at, number(places)}), place = b.Sub(at, rest);
+    int64_t step = places;
+    for (size_t i = 2; i < shape.size(); ++i) {
+      step /= shape[i];
+      place = b.Add(place, b.Mul(b.Op("Mod", {rest, number(shape[i])}), number(step)));
+      rest = b.Div(rest, number(shape[i]));
+    }
+    at = place;
+  }
+  const Name zeros = b.Full(b.type(0).dtype, {shape[0] * shape[1] * places}, 0);
+  const Name flat = b.Op("ScatterElements", {zeros, b.Reshape(at, {-1}), b.Reshape(dy, {-1})},
+                         {{"reduction", std::string("add")}});
+  b.Result(0, b.Reshape(flat, shape));
+}
+
 // (dY) -> (dX)
 void AveragePoolGrad(Body& b) {
   const Dims kernel = b.attributes().Ints("kernel_shape"), shape = b.attributes().Ints("shape");
@@ -208,10 +222,8 @@ void AveragePoolGrad(Body& b) {
   const DType dtype = b.type(0).dtype;
   Name share = b.in(0);
   for (size_t i = 0; i < axes.size(); ++i) {
-    Dims along(shape.size(), 1);
-    along[i + 2] = -1;
     const Dims counts = Counts(axes[i], b.attributes().Int("count_include_pad") != 0);
-    share = b.Div(share, b.Reshape(b.Cast(b.Ints(counts), dtype), along));
+    share = b.Div(share, Along(b, counts, dtype, i, shape.size()));
   }
   Dims w = {shape[1], 1};
   w.insert(w.end(), kernel.begin(), kernel.end());

@@ -50,6 +50,23 @@ std::vector<HelperCase> HelperCases() {
        [](M& m) {
          return Helper(m, "MatMulWeightGrad", {m.Random({6, 3}), m.Random({6, 4})}, {}, 2);
        }},
+      // Windows that lie in the padding alone: behind X, and before it.
+      {"MaxPoolGrad",
+       [](M& m) {
+         return Helper(m, "MaxPoolGrad", {m.Random({1, 2, 2}), m.Ints({1, 2, 2}, {1, 0, 2, 2})},
+                       {{"shape", Ints{1, 2, 2}},
+                        {"kernel_shape", Ints{2}},
+                        {"strides", Ints{2}},
+                        {"pads", Ints{0, 2}}});
+       }},
+      {"MaxPoolGrad",
+       [](M& m) {
+         return Helper(m, "MaxPoolGrad", {m.Random({1, 1, 2, 1}), m.Ints({1, 1, 2, 1}, {0, 3})},
+                       {{"shape", Ints{1, 1, 3, 2}},
+                        {"kernel_shape", Ints{2, 2}},
+                        {"strides", Ints{2, 2}},
+                        {"pads", Ints{2, 0, 0, 0}}});
+       }},
       {"MatMulWeightGrad",
        [](M& m) {
          return Helper(m, "MatMulWeightGrad", {m.Random({6, 3}), m.Random({6, 4})}, {{"trans_b", int64_t{1}}},
