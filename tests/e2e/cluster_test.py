@@ -5,7 +5,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import ROOT, Case, Weights, main, write_npz
+from pipec_testing import ROOT, Case, Weights, main, with_a_message, write_npz
 
 SAMPLES = ROOT / "samples/clusters"
 LINK = {"latency_seconds": 1e-6, "bytes_per_second": 1e12}
@@ -150,6 +150,7 @@ class Cluster(Case):
                          "labels": ("int64", (16,), [values.randrange(64) for _ in range(16)])})
         profile = self.folder / "profile.json"
         self.run_tool("piperun", plan, f"--data={data}", f"--profile={profile}", "--threads=1")
+        with_a_message(profile)
         flags = [f"--profile={profile}", "--microbatches=2", "--batch=4"]
         cpu = device("cpu", 1)
         path = self.cluster({"name": "a", "devices": [cpu, cpu, device("other", 1)], "link": LINK})

@@ -7,7 +7,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from pipec_testing import Case, Weights, main, write_npz
+from pipec_testing import Case, Weights, main, with_a_message, write_npz
 
 
 class Profile(Case):
@@ -26,6 +26,7 @@ class Profile(Case):
         path = self.folder / "profile.json"
         plan = self.compile(self.model, "--microbatches=8", *flags)
         self.run_tool("piperun", plan, f"--data={self.data}", f"--profile={path}", f"--device={device}", "--threads=1")
+        with_a_message(path)
         return path
 
     def report(self, *flags):
