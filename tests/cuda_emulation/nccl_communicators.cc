@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <string>
 
 #include "tests/cuda_emulation/nccl_control.h"
 #include "tests/cuda_emulation/nccl_state.h"
@@ -11,6 +12,7 @@ namespace cuda_emulation {
 namespace {
 
 constexpr std::chrono::milliseconds kMoment(1);
+constexpr char kGraphLives[] = " would never end: a graph has messages of the communicator, which waits for its end";
 
 bool RightConfig(const ncclConfig_t* config) {
   const ncclConfig_t right = NCCL_CONFIG_INITIALIZER;
@@ -133,6 +135,22 @@ ncclResult_t NcclState::Wait(Machine& machine, ncclComm& comm, std::unique_lock<
     machine.enqueued.wait_for(lock, kMoment);
   }
   return comm.error;
+}
+
+// NCCL waits until no graph refers to a communicator (commDestroySync in its init.cc, for aborts too), and gives
+// memory back, for which CUDA may wait for all that runs on the device: kernels of other communicators end only when
+// those are aborted, in the same group (NVIDIA/nccl issue 1013).
+void CheckAborts(Machine& machine, const std::vector<const ncclComm*>& comms) {
+  for (const ncclComm* const comm : comms) {
+    if (InAGraph(machine, *comm)) machine.reports.push_back("ncclCommAbort" + std::string(kGraphLives));
+    for (const auto& other : NcclState::Get().comms) {
+      if (other->device != comm->device || other->life == ncclComm::Life::kAborted || other->broken) continue;
+      if (!other->running || other->running->left == 0 || machine.broken.count(other->device) > 0) continue;
+      machine.reports.push_back(
+          "ncclCommAbort may never end: messages of another communicator, which is not aborted in the same group, "
+          "wait on its device");
+    }
+  }
 }
 
 void BreakCommunicators(int device, ncclResult_t error) {
@@ -311,6 +329,7 @@ extern "C" ncclResult_t ncclCommDestroy(ncclComm_t comm) {
         result != ncclSuccess)
       return result;
     const bool busy = comm->enqueued > 0 || comm->in_progress();
+    if (InAGraph(machine, *comm)) machine.reports.push_back("ncclCommDestroy" + std::string(kGraphLives));
     comm->life = ncclComm::Life::kDestroyed;
     return busy ? state.Refuse(machine, ncclInvalidUsage,
                                "ncclCommDestroy of a communicator that has work under way")
@@ -331,6 +350,11 @@ extern "C" ncclResult_t ncclCommAbort(ncclComm_t comm) {
       if (ncclComm* const child = splits[comm->splits - 1].made.at(comm->rank)) child->life = ncclComm::Life::kAborted;
     }
     machine.enqueued.notify_all();
+    if (std::vector<const ncclComm*>* const together = AbortedInGroup()) {
+      together->push_back(comm);
+    } else {
+      CheckAborts(machine, {comm});
+    }
     return ncclSuccess;
   });
 }

@@ -18,6 +18,7 @@ struct Asked {
 struct Group {
   int depth = 0;
   std::vector<Asked> asked;
+  std::vector<const ncclComm*> aborted;
   ncclResult_t refused = ncclSuccess;  // of a call inside
 };
 thread_local Group group;
@@ -110,6 +111,8 @@ ncclResult_t Ask(const char* name, ncclComm_t comm, cudaStream_t stream, const N
 
 }  // namespace
 
+std::vector<const ncclComm*>* AbortedInGroup() { return group.depth > 0 ? &group.aborted : nullptr; }
+
 extern "C" ncclResult_t ncclGroupStart() {
   return NcclCall("ncclGroupStart", [&](Machine&, auto&) {
     ++group.depth;
@@ -126,9 +129,11 @@ extern "C" ncclResult_t ncclGroupEnd() {
   const bool last = --group.depth == 0;
   const ncclResult_t result =
       NcclCall("ncclGroupEnd", [&](Machine& machine, std::unique_lock<std::mutex>& lock) {
-        return last ? Give(machine, lock) : ncclSuccess;
+        if (!last) return ncclSuccess;
+        CheckAborts(machine, std::exchange(group.aborted, {}));
+        return Give(machine, lock);
       });
-  if (last) group.asked.clear();  // of a group whose end failed
+  if (last) group.asked.clear(), group.aborted.clear();  // of a group whose end failed
   return result;
 }
 

@@ -1,6 +1,7 @@
 // How a group of messages runs: its kernel begins, meets what the peers have begun, in order, and ends when all its
 // messages are over. NCCL has buffers on the way whose size it does not promise; here there are none, so a send
 // ends when it is received.
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -148,6 +149,23 @@ std::optional<Failure> Begin(const std::shared_ptr<NcclLaunch>& launch, const Op
   return std::nullopt;
 }
 
+// The work of a launch: its begin and its end.
+struct BeginLaunch {
+  std::shared_ptr<NcclLaunch> launch;
+  std::optional<Failure> operator()(const Operation& operation) const { return Begin(launch, operation); }
+};
+struct EndLaunch {
+  std::shared_ptr<NcclLaunch> launch;
+  bool once;
+  std::optional<Failure> operator()(const Operation& operation) const {
+    ncclComm& comm = *launch->comm;
+    comm.running = nullptr;
+    comm.last_run = operation.run;
+    comm.enqueued -= once;
+    return std::nullopt;
+  }
+};
+
 }  // namespace
 
 ncclResult_t EnqueueGroup(Machine& machine, ncclComm& comm) {
@@ -158,19 +176,24 @@ ncclResult_t EnqueueGroup(Machine& machine, ncclComm& comm) {
   const std::string name =
       "messages of rank " + std::to_string(comm.rank) + " of " + std::to_string(comm.clique->ranks);
   comm.enqueued += once;
-  const cudaError_t begun = Submit(machine, stream, name, cudaGraphNodeTypeKernel,
-                                   [launch](const Operation& operation) { return Begin(launch, operation); });
+  const cudaError_t begun = Submit(machine, stream, name, cudaGraphNodeTypeKernel, BeginLaunch{launch});
   if (begun != cudaSuccess) return ncclUnhandledCudaError;
-  const cudaError_t ended = Submit(
-      machine, stream, "the end of " + name, cudaGraphNodeTypeKernel,
-      [launch, once, &comm](const Operation& operation) -> std::optional<Failure> {
-        comm.running = nullptr;
-        comm.last_run = operation.run;
-        comm.enqueued -= once;
-        return std::nullopt;
-      },
-      [launch] { return launch->left == 0; });
+  const cudaError_t ended = Submit(machine, stream, "the end of " + name, cudaGraphNodeTypeKernel,
+                                   EndLaunch{launch, once}, [launch] { return launch->left == 0; });
   return ended == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+bool InAGraph(const Machine& machine, const ncclComm& comm) {
+  const auto uses = [&comm](const Node& node) {
+    const auto* const begin = node.work.target<BeginLaunch>();
+    return begin != nullptr && begin->launch->comm == &comm;
+  };
+  const auto any = [&uses](const auto& graphs) {
+    return std::any_of(graphs.begin(), graphs.end(), [&uses](const auto& graph) {
+      return std::any_of(graph->nodes.begin(), graph->nodes.end(), uses);
+    });
+  };
+  return any(machine.graphs) || any(machine.graph_execs);
 }
 
 void EndLaunches(ncclComm& comm) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 #include "tests/cuda_emulation/nccl_ranks.h"
@@ -187,6 +188,67 @@ TEST_F(NcclMisuse, AnEventRecordedTooEarlyOrdersNothing) {
     cudaEventDestroy(event);
   }
   EXPECT_EQ(found, 20);
+}
+
+// NCCL waits at a communicator's end for the graphs that have messages of it.
+TEST_F(NcclMisuse, GraphsEndBeforeTheirCommunicators) {
+  for (const bool in_time : {true, false}) {
+    Begin(0);
+    Connect({{0, 1}});
+    auto a = On(0, {1}), b = On(1, {0});
+    cudaGraph_t graph[2];
+    cudaGraphExec_t exec[2];
+    for (int r : {0, 1}) {
+      ASSERT_EQ(cudaStreamBeginCapture(stream_[r], cudaStreamCaptureModeRelaxed), cudaSuccess);
+      EXPECT_EQ(r == 0 ? Send(0, 1, *a, 1) : Receive(0, 1, *b, 1), ncclInProgress);
+      EXPECT_EQ(Poll(comm_[r]), ncclSuccess);
+      ASSERT_EQ(cudaStreamEndCapture(stream_[r], &graph[r]), cudaSuccess);
+      ASSERT_EQ(cudaGraphInstantiate(&exec[r], graph[r], 0), cudaSuccess);
+      ASSERT_EQ(cudaGraphDestroy(graph[r]), cudaSuccess);
+    }
+    if (in_time) {
+      for (int r : {0, 1}) EXPECT_EQ(cudaGraphExecDestroy(exec[r]), cudaSuccess);
+    }
+    EXPECT_EQ(ncclCommAbort(comm_[0]), ncclSuccess);
+    EXPECT_EQ(ncclCommDestroy(comm_[1]), ncclSuccess);
+    const auto says = [](const char* call) { return HasSubstr(std::string(call) + " would never end: a graph"); };
+    const std::vector<std::string> reports = TakeReports();
+    if (in_time) {
+      EXPECT_THAT(reports, IsEmpty());
+      continue;
+    }
+    EXPECT_THAT(reports, ElementsAre(says("ncclCommAbort"), says("ncclCommDestroy")));
+    for (int r : {0, 1}) EXPECT_EQ(cudaGraphExecDestroy(exec[r]), cudaSuccess);
+  }
+}
+
+// To abort one may wait for the device, where messages of another wait for their peers.
+TEST_F(NcclMisuse, CommunicatorsOfADeviceAreAbortedTogether) {
+  for (const bool grouped : {true, false}) {
+    Begin(0);
+    const std::vector<ncclComm_t> others = Make();
+    Connect({{0, 1}});
+    auto a = On(0, {1});
+    EXPECT_EQ(Send(0, 1, *a, 1), ncclInProgress);
+    EXPECT_EQ(Poll(comm_[0]), ncclSuccess);
+    EXPECT_EQ(cudaStreamQuery(stream_[0]), cudaErrorNotReady);
+    if (grouped) {
+      EXPECT_EQ(ncclGroupStart(), ncclSuccess);
+    }
+    EXPECT_EQ(ncclCommAbort(others[0]), ncclSuccess);
+    EXPECT_EQ(ncclCommAbort(comm_[0]), ncclSuccess);
+    if (grouped) {
+      EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+    }
+    EXPECT_EQ(cudaStreamSynchronize(stream_[0]), cudaSuccess);
+    const std::vector<std::string> reports = TakeReports();
+    if (grouped) {
+      EXPECT_THAT(reports, IsEmpty());
+    } else {
+      EXPECT_THAT(reports, ElementsAre(HasSubstr("not aborted in the same group")));
+    }
+    for (int r : {1, 2}) EXPECT_EQ(ncclCommAbort(others[r]), ncclSuccess);
+  }
 }
 
 TEST_F(NcclMisuse, ErrorsAtACallAndLater) {

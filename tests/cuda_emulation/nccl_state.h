@@ -126,6 +126,14 @@ class NcclState {
 ncclResult_t EnqueueGroup(Machine& machine, ncclComm& comm);
 // Its launches end, whatever the peers do.
 void EndLaunches(ncclComm& comm);
+// Whether a graph that lives has messages of it. nccl_launch.cc.
+bool InAGraph(const Machine& machine, const ncclComm& comm);
+
+// The communicators that the calling host thread has aborted in a group that has not ended; null: it is in none.
+// nccl_groups.cc.
+std::vector<const ncclComm*>* AbortedInGroup();
+// Reports what would make the abort of these, together, wait for ever. nccl_communicators.cc.
+void CheckAborts(Machine& machine, const std::vector<const ncclComm*>& comms);
 
 // The body of a call; where CUDA's own call would fail, NCCL's returns ncclUnhandledCudaError.
 template <typename Body>

@@ -46,6 +46,8 @@ class CudaDevice : public Device, public LaggingDevice, private cuda::CudaContex
     if (faults_ != nullptr) faults_->Watch(std::move(watch));
   }
 
+  void ForgetSteps() { graphs_->Forget(); }
+
   absl::StatusOr<std::byte*> Allocate(int64_t bytes) override {
     RETURN_IF_ERROR(Claim());
     if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("cannot allocate ", bytes, " bytes"));
@@ -233,7 +235,11 @@ std::unique_ptr<Device> MakeCudaDevice(int ordinal, std::shared_ptr<StepGraphs> 
 }
 
 void WatchCudaDevice(Device& device, std::function<absl::Status()> watch) {
-  static_cast<CudaDevice&>(device).Watch(std::move(watch));
+  if (auto* const own = dynamic_cast<CudaDevice*>(&device)) own->Watch(std::move(watch));
+}
+
+void ForgetCudaSteps(Device& device) {
+  if (auto* const own = dynamic_cast<CudaDevice*>(&device)) own->ForgetSteps();
 }
 
 }  // namespace pipec

@@ -26,4 +26,8 @@ std::unique_ptr<Device> MakeCudaDevice(int ordinal, std::shared_ptr<StepGraphs> 
 // ends the wait. Null: nothing is asked any more. `device` is a CUDA device.
 void WatchCudaDevice(Device& device, std::function<absl::Status()> watch);
 
+// For transports whose messages steps' graphs hold: gives the graphs back, of all ranks that have them together; what
+// comes next is enqueued and captured anew. NCCL's communicators do not end before the graphs that use them.
+void ForgetCudaSteps(Device& device);
+
 }  // namespace pipec

@@ -43,13 +43,19 @@ StepGraphs::Member::~Member() {
 }
 
 StepGraphs::~StepGraphs() {
-  for (const auto& [keys, work] : works_) {
-    if (work.graph != nullptr) cudaGraphExecDestroy(work.graph);
-  }
+  Forget();
   for (cudaEvent_t event : {forked_, ended_}) {
     if (event != nullptr) cudaEventDestroy(event);
   }
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
+}
+
+void StepGraphs::Forget() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [keys, work] : works_) {
+    if (work.graph != nullptr) cudaGraphExecDestroy(work.graph);
+  }
+  works_.clear();
 }
 
 absl::Status StepGraphs::Repeat(Member& member, CudaStream& stream, int64_t key,

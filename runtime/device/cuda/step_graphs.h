@@ -50,6 +50,9 @@ class StepGraphs {
                       absl::FunctionRef<absl::Status()> enqueue, absl::Time deadline);
   void Abort(const absl::Status& status);
 
+  // Gives all graphs back, when no rank is in Repeat.
+  void Forget();
+
  private:
   // Returns when all ranks have come, or the first failure of any; the last to come runs `last` before the others
   // go on.

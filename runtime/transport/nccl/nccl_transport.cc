@@ -78,6 +78,7 @@ class NcclTransport : public Transport {
 
   ~NcclTransport() override {
     WatchCudaDevice(device_, nullptr);
+    ForgetCudaSteps(device_);
     std::lock_guard<std::mutex> lock(state_.mutex);
     state_.communicators[rank_] = nullptr;
   }

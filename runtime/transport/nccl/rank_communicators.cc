@@ -51,12 +51,15 @@ absl::StatusOr<std::unique_ptr<RankCommunicators>> RankCommunicators::Start(
   return made;
 }
 
+// All at once: to abort one may wait for the kernels of the others on this GPU, which end when they are aborted.
 RankCommunicators::~RankCommunicators() {
+  const bool together = ncclGroupStart() == ncclSuccess;
   for (auto& [route, end] : ends_) {
     if (end.comm != nullptr) ncclCommAbort(end.comm);
   }
   if (sums_.comm != nullptr) ncclCommAbort(sums_.comm);
   if (all_ != nullptr) ncclCommAbort(all_);
+  if (together) ncclGroupEnd();
 }
 
 absl::Status RankCommunicators::Join(const ncclUniqueId& identifier, int ranks, int rank, const Stop& stop,
@@ -76,13 +79,12 @@ absl::Status RankCommunicators::Split(int ranks, int rank, Device& device, absl:
     for (const bool upward : {true, false}) {  // from the lower rank to the higher
       const bool sends = (rank < peer) == upward;
       const bool used = std::find(routes.begin(), routes.end(), Route{peer, sends}) != routes.end();
-      ncclComm_t comm = nullptr;
+      // NCCL writes there later, even if nobody waits for it any more.
+      ncclComm_t& comm = used ? ends_[{peer, sends}].comm : none_;
       RETURN_IF_ERROR(NcclStatus(ncclCommSplit(all_, used ? std::min(rank, peer) : NCCL_SPLIT_NOCOLOR,
                                                sends ? 0 : 1, &comm, nullptr),
                                  "ncclCommSplit", all_));
-      const absl::Status split = Await(all_, "ncclCommSplit", stop, deadline);
-      if (comm != nullptr) ends_[{peer, sends}].comm = comm;  // and aborted in any case
-      RETURN_IF_ERROR(split);
+      RETURN_IF_ERROR(Await(all_, "ncclCommSplit", stop, deadline));
       if (!used) continue;
       int members = 0;
       RETURN_IF_ERROR(Await(comm, "ncclCommSplit", stop, deadline));

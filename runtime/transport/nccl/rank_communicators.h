@@ -67,6 +67,7 @@ class RankCommunicators {
   absl::Status WarmUp(Device& device, const Stop& stop, absl::Time deadline);
 
   ncclComm_t all_ = nullptr;
+  ncclComm_t none_ = nullptr;  // where a split that gives this rank no communicator says so
   std::map<std::pair<int, bool>, NcclEnd> ends_;  // by peer and whether this rank sends
   NcclSums sums_;
 };
