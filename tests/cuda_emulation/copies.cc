@@ -72,6 +72,12 @@ cudaError_t Copy(Machine& machine, void* to, const void* from, size_t bytes, cud
   }
   const bool to_known = Known(machine, to);
   const bool from_known = Known(machine, from);
+  // Of pageable memory cudaMemcpy waits for what the stream had to do before, and comes back when the bytes are
+  // staged; they may be on their way ("API synchronization behavior" of the runtime's documents).
+  if (wait && !from_known && OnDevice(machine, to)) {
+    if (const cudaError_t before = WaitFor(machine, stream->last, lock); before != cudaSuccess) return before;
+    wait = false;
+  }
   const cudaError_t error =
       Submit(machine, *stream, "a copy of " + std::to_string(bytes) + " bytes", cudaGraphNodeTypeMemcpy,
              CopyWork(to, from, bytes, to_known, from_known, !stream->capture));
@@ -102,7 +108,7 @@ extern "C" cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes,
   });
 }
 
-// On the legacy stream, which no capture of a blocking stream suffers; waits.
+// On the legacy stream, which no capture of a blocking stream suffers; waits, but for what is staged.
 extern "C" cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
   return UnsafeCall("cudaMemcpy", [&](Machine& machine, auto& lock) {
     return Copy(machine, to, from, bytes, kind, machine.StreamOf(nullptr), lock, true);

@@ -255,6 +255,30 @@ TEST(Streams, CopiesToTheHost) {
   cudaFreeHost(pinned);
 }
 
+// cudaMemcpy of pageable memory comes back before the bytes are there; streams that do not block do not wait for them.
+TEST(Streams, CopiesOfPageableMemoryAreUnderWay) {
+  cudaStream_t stream = NewStream();
+  for (const bool waits : {true, false}) {
+    for (int seed = 0; seed < 20; ++seed) {
+      SetSeed(seed);
+      DeviceArray<int> x({0}), y({0});
+      const int value = 3;
+      ASSERT_EQ(cudaMemcpy(x.data(), &value, sizeof value, cudaMemcpyHostToDevice), cudaSuccess);
+      ASSERT_EQ(waits ? cudaStreamSynchronize(nullptr) : cudaSuccess, cudaSuccess);
+      ASSERT_EQ(cudaMemcpyAsync(y.data(), x.data(), sizeof value, cudaMemcpyDeviceToDevice, stream), cudaSuccess);
+      if (waits) {
+        EXPECT_EQ(y.Read(), std::vector<int>{3});
+        EXPECT_THAT(TakeReports(), testing::IsEmpty());
+      } else {
+        EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
+        EXPECT_THAT(TakeReports(), testing::Contains(HasSubstr("race")));
+        SetSeed(seed);
+      }
+    }
+  }
+  cudaStreamDestroy(stream);
+}
+
 // The legacy stream and blocking streams wait for each other; streams that are not blocking do not.
 TEST(Streams, TheLegacyStream) {
   cudaStream_t blocking = nullptr;

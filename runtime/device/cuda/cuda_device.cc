@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/cuda_context.h"
@@ -57,10 +58,10 @@ class CudaDevice : public Device, public LaggingDevice, private cuda::CudaContex
       return CudaStatus(error, absl::StrCat("cudaMalloc of ", size, " bytes on GPU ", ordinal_));
     }
     allocations_.push_back(memory);
-    // On a stream of its own that is waited for: streams that do not block do not wait for the legacy one.
-    ASSIGN_OR_RETURN(const std::unique_ptr<CudaStream> stream, CudaStream::Create(*faults_));
-    RETURN_IF_CUDA_ERROR(cudaMemsetAsync(memory, 0, size, stream->get()));
-    RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream->get()));
+    RETURN_IF_ERROR(RunAlone([&](cudaStream_t stream) -> absl::Status {
+      RETURN_IF_CUDA_ERROR(cudaMemsetAsync(memory, 0, size, stream));
+      return absl::OkStatus();
+    }));
     return static_cast<std::byte*>(memory);
   }
 
@@ -162,7 +163,11 @@ class CudaDevice : public Device, public LaggingDevice, private cuda::CudaContex
 
   absl::StatusOr<const void*> Keep(const void* data, int64_t bytes) override {
     ASSIGN_OR_RETURN(std::byte* const memory, Allocate(bytes));
-    if (bytes > 0) RETURN_IF_CUDA_ERROR(cudaMemcpy(memory, data, bytes, cudaMemcpyHostToDevice));
+    if (bytes == 0) return memory;
+    RETURN_IF_ERROR(RunAlone([&](cudaStream_t stream) -> absl::Status {
+      RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(memory, data, bytes, cudaMemcpyHostToDevice, stream));
+      return absl::OkStatus();
+    }));
     return memory;
   }
 
@@ -177,6 +182,15 @@ class CudaDevice : public Device, public LaggingDevice, private cuda::CudaContex
   cuda::FaultSite AddFaultSite(const KernelSpec& spec, absl::string_view what,
                                absl::string_view wanted) override {
     return faults_->Add(spec, what, wanted);
+  }
+
+  // On a stream of its own that is waited for: streams that do not block do not wait for the legacy one, which
+  // cudaMemset and cudaMemcpy use, and both may come back before they are done.
+  absl::Status RunAlone(absl::FunctionRef<absl::Status(cudaStream_t stream)> work) {
+    ASSIGN_OR_RETURN(const std::unique_ptr<CudaStream> stream, CudaStream::Create(*faults_));
+    RETURN_IF_ERROR(work(stream->get()));
+    RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream->get()));
+    return absl::OkStatus();
   }
 
   // The current GPU is a property of the calling thread.
