@@ -10,7 +10,8 @@ void FailCall(int64_t, cudaError_t) {}
 int64_t CallCount() { return 0; }
 std::map<std::string, int64_t> CallCounts() { return {}; }
 std::vector<std::string> TakeReports() { return {}; }
-void SetDevices(int, size_t) {}
+void SetDevices(int, size_t, bool) {}
+int64_t CopiesByHost() { return 0; }
 void SetPatience(std::chrono::milliseconds) {}
 LiveObjects CountLiveObjects() { return {}; }
 

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/device/cuda/cuda_device.h"
@@ -57,6 +58,29 @@ std::vector<SumBackend> SumBackends() {
     }
   }
   return backends;
+}
+
+// GPUs that can reach each other's memory do, whichever came first and however often.
+TEST(CudaTransport, CopiesDoNotGoThroughTheHost) {
+  for (const bool can_be_peers : {true, false}) {
+    cuda_emulation::SetDevices(3, size_t{16} << 30, can_be_peers);
+    for (uint64_t again = 0; again < 2; ++again) {
+      cuda_emulation::SetSeed(again);
+      CudaWorld world(3, 1, 3);
+      for (const auto& [from, to] : {std::pair(0, 2), std::pair(2, 1)}) {
+        const Piece sent = world.NewPiece<int>(from, 5), got = world.NewPiece<int>(to, 5);
+        world.Write(from, sent, std::vector<int>(5, from + 1));
+        const auto left = world.NewEvent(from), arrived = world.NewEvent(to);
+        const MessageTag tag{from, to, 0, 0};
+        ASSERT_EQ(world.transport(from).Send(world.stream(from), to, tag, {&sent, 1}, *left), absl::OkStatus());
+        ASSERT_EQ(world.transport(to).Receive(world.stream(to), from, tag, {&got, 1}, *arrived), absl::OkStatus());
+        ASSERT_EQ(world.Wait(to, *arrived), absl::OkStatus());
+        EXPECT_EQ(world.Read<int>(to, got), std::vector<int>(5, from + 1));
+      }
+      EXPECT_EQ(cuda_emulation::CopiesByHost(), can_be_peers ? 0 : 2 * (static_cast<int>(again) + 1));
+    }
+  }
+  cuda_emulation::SetDevices(1);
 }
 
 }  // namespace

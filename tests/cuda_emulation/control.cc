@@ -53,11 +53,19 @@ std::vector<std::string> TakeReports() {
   return std::exchange(Machine::Get().reports, {});
 }
 
-void SetDevices(int count, size_t bytes_each) {
+void SetDevices(int count, size_t bytes_each, bool can_be_peers) {
+  Machine& machine = Machine::Get();
+  std::lock_guard<std::mutex> lock(machine.lock);
+  machine.devices = count;
+  machine.device_bytes = bytes_each;
+  machine.can_be_peers = can_be_peers;
+  machine.peers.clear();
+  machine.copies_by_host = 0;
+}
+
+int64_t CopiesByHost() {
   std::lock_guard<std::mutex> lock(Machine::Get().lock);
-  Machine::Get().devices = count;
-  Machine::Get().device_bytes = bytes_each;
-  Machine::Get().peers.clear();
+  return Machine::Get().copies_by_host;
 }
 
 void SetPatience(std::chrono::milliseconds patience) {

@@ -36,8 +36,10 @@ void IgnoreWaitsAt(uint64_t site);
 // What was refused or found wrong since the last time, in order.
 std::vector<std::string> TakeReports();
 
-// Devices 0 ... count-1, each with this much memory, none with access to another's.
-void SetDevices(int count, size_t bytes_each = size_t{16} << 30);
+// Devices 0 ... count-1, each with this much memory, none with access to another's, which they may be given or not.
+void SetDevices(int count, size_t bytes_each = size_t{16} << 30, bool can_be_peers = false);
+// Copies between devices, since SetDevices, that CUDA would take through the host: neither may reach the other.
+int64_t CopiesByHost();
 
 // How long a call that waits lets other host threads enqueue what it waits for, before it gives up with
 // cudaErrorLaunchTimeout.

@@ -56,6 +56,16 @@ Work CopyWork(void* to, const void* from, size_t bytes, bool to_known, bool from
   };
 }
 
+// Counts a copy that has no way but through the host.
+void NoteWay(Machine& machine, const void* to, const void* from) {
+  const Allocation* const target = machine.memory.Find(reinterpret_cast<uintptr_t>(to));
+  const Allocation* const source = machine.memory.Find(reinterpret_cast<uintptr_t>(from));
+  if (!target || !source || target->device() < 0 || source->device() < 0) return;
+  const bool reaches = machine.MayReach(target->device(), source->device()) ||
+                       machine.MayReach(source->device(), target->device());
+  machine.copies_by_host += !reaches;
+}
+
 cudaError_t Copy(Machine& machine, void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                  CUstream_st* stream, std::unique_lock<std::mutex>& lock, bool wait) {
   if (!stream) return machine.Refuse(cudaErrorInvalidResourceHandle, "a copy on a stream that lives no more");
@@ -70,6 +80,7 @@ cudaError_t Copy(Machine& machine, void* to, const void* from, size_t bytes, cud
     return machine.Refuse(cudaErrorInvalidValue,
                           "a copy of " + std::to_string(bytes) + " bytes between ranges that overlap");
   }
+  NoteWay(machine, to, from);
   const bool to_known = Known(machine, to);
   const bool from_known = Known(machine, from);
   // Of pageable memory cudaMemcpy waits for what the stream had to do before, and comes back when the bytes are
@@ -128,6 +139,7 @@ extern "C" cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* 
                             "cudaMemcpyPeerAsync of memory that is not of the devices it names");
     }
     if (bytes == 0) return cudaSuccess;
+    NoteWay(machine, to, from);
     return Submit(machine, *stream, "a copy of " + std::to_string(bytes) + " bytes between devices",
                   cudaGraphNodeTypeMemcpy, CopyWork(to, from, bytes, true, true, false));
   });

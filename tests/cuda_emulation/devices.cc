@@ -101,7 +101,7 @@ extern "C" cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
     for (const int each : {device, peer}) {
       if (const cudaError_t error = CheckDevice(machine, each); error != cudaSuccess) return error;
     }
-    *can = device != peer;
+    *can = machine.can_be_peers && device != peer;
     return cudaSuccess;
   });
 }
@@ -112,6 +112,9 @@ extern "C" cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
     if (flags != 0 || peer == CurrentDevice())
       return machine.Refuse(cudaErrorInvalidValue,
                             "cudaDeviceEnablePeerAccess of the device itself, or with flags");
+    if (!machine.can_be_peers)
+      return machine.Refuse(cudaErrorPeerAccessUnsupported,
+                            "cudaDeviceEnablePeerAccess between devices that cannot reach each other");
     return machine.peers.insert({CurrentDevice(), peer}).second ? cudaSuccess
                                                                 : cudaErrorPeerAccessAlreadyEnabled;
   });

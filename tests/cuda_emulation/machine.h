@@ -54,7 +54,9 @@ class Machine {
 
   int devices = 1;
   size_t device_bytes = size_t{16} << 30;
+  bool can_be_peers = false;            // as far as the hardware goes
   std::set<std::pair<int, int>> peers;  // (a, b): a may reach b's memory
+  int64_t copies_by_host = 0;           // between devices without peer access
 
   Handles<CUstream_st> streams;
   Handles<CUevent_st> events;

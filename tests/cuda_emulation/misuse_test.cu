@@ -133,7 +133,7 @@ TEST_F(Misuse, NoDevice) {
 }
 
 TEST_F(Misuse, DevicesKeepApart) {
-  SetDevices(2);
+  SetDevices(2, size_t{16} << 30, /*can_be_peers=*/true);
   EXPECT_EQ(cudaSetDevice(2), cudaErrorInvalidDevice);
   DeviceArray<int> x({0});
   cudaEvent_t event = nullptr;
@@ -150,10 +150,14 @@ TEST_F(Misuse, DevicesKeepApart) {
   EXPECT_EQ(cudaStreamWaitEvent(second, event, 0), cudaSuccess);  // events order streams of all devices
   EXPECT_EQ(cudaMemcpyPeerAsync(x.data(), 1, y.data(), 1, sizeof(int), second), cudaErrorInvalidValue);
   ASSERT_EQ(cudaMemcpyPeerAsync(x.data(), 0, y.data(), 1, sizeof(int), second), cudaSuccess);
+  ASSERT_EQ(cudaMemcpyAsync(x.data(), y.data(), sizeof(int), cudaMemcpyDeviceToDevice, second), cudaSuccess);
+  EXPECT_EQ(CopiesByHost(), 2);
   EXPECT_EQ(x.Read(), std::vector<int>{5});
 
   ASSERT_EQ(cudaDeviceEnablePeerAccess(0, 0), cudaSuccess);
   EXPECT_EQ(cudaDeviceEnablePeerAccess(0, 0), cudaErrorPeerAccessAlreadyEnabled);
+  ASSERT_EQ(cudaMemcpyAsync(x.data(), y.data(), sizeof(int), cudaMemcpyDeviceToDevice, second), cudaSuccess);
+  EXPECT_EQ(CopiesByHost(), 2);
   ASSERT_TRUE(pipec::Launch(AddOne, 1, 1, second, x.data()).ok());  // device 1 works in device 0's memory
   EXPECT_EQ(x.Read(), std::vector<int>{6});
 

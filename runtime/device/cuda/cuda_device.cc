@@ -21,6 +21,7 @@
 #include "runtime/device/cuda/kernel_registry.h"
 #include "runtime/device/cuda/kernels/conversions.h"
 #include "runtime/device/cuda/kernels/update_gate.h"
+#include "runtime/device/cuda/peers.h"
 #include "runtime/device/cuda/step_graphs.h"
 #include "runtime/device/lagging_device.h"
 #include "runtime/device/operands/sums.h"
@@ -207,6 +208,7 @@ class CudaDevice : public Device, public LaggingDevice, private cuda::CudaContex
     RETURN_IF_CUDA_ERROR(cudaSetDevice(ordinal_));
     RETURN_IF_CUDA_ERROR(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, ordinal_));
     RETURN_IF_CUDA_ERROR(cudaDeviceGetAttribute(&major_, cudaDevAttrComputeCapabilityMajor, ordinal_));
+    ASSIGN_OR_RETURN(peer_, cuda::Peer::Join(ordinal_));
     ASSIGN_OR_RETURN(faults_, cuda::Faults::Create());
     return absl::OkStatus();
   }
@@ -225,6 +227,7 @@ class CudaDevice : public Device, public LaggingDevice, private cuda::CudaContex
   cublasLtHandle_t blas_ = nullptr;
   cudnnHandle_t dnn_ = nullptr;
   cuda::UpdateGate* gate_ = nullptr;
+  std::unique_ptr<cuda::Peer> peer_;
   std::unique_ptr<cuda::Faults> faults_;
   const std::shared_ptr<StepGraphs> graphs_;
   std::unique_ptr<StepGraphs::Member> member_;
