@@ -234,6 +234,38 @@ TEST(CudaKernels, GeluAndItsGradientAreEpilogues) {
   }
 }
 
+// Sums over many rows are made of those of blocks of rows, of columns that fill vectors and of others.
+TEST(CudaKernels, RowsOfAGradientAreSharedByBlocks) {
+  for (DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    for (const int64_t columns : {36, 37, 300}) {
+      const TensorType x{dtype, {500, columns}}, row{dtype, {columns}}, statistics{dtype, {500, 1}};
+      KernelCase norm = OfTypes({"ai.pipec", "LayerNormalizationWeightGrad"}, {x, x, statistics, statistics},
+                                {row, row}),
+                 product = OfTypes({"ai.pipec", "MatMulWeightGrad"}, {x, {dtype, {500, 3}}},
+                                   {{dtype, {3, columns}}, row});
+      std::mt19937_64 random(columns);
+      norm.inputs[3] = RandomContents(statistics, random, /*positive=*/true);
+      for (const KernelCase& c : {norm, product}) {
+        SCOPED_TRACE(Describe(c.spec));
+        cuda_emulation::SetSeed(columns);
+        const auto wanted = RunCase(*MakeCpuDevice(1), c), got = RunCase(*MakeCudaDevice(0), c);
+        EXPECT_THAT(cuda_emulation::TakeReports(), testing::IsEmpty());
+        ASSERT_TRUE(wanted.ok() && got.ok()) << got.status();
+        for (size_t k = 0; k < wanted->size(); ++k)
+          EXPECT_EQ(Difference(c.spec.outputs[k].type, (*wanted)[k], (*got)[k], 1e-4), "");
+      }
+    }
+  }
+  // Of a layer of a language model: two sums in float64 of each column and block, on hundreds of multiprocessors.
+  const TensorType x{DType::kFloat32, {8192, 768}}, row{DType::kFloat32, {768}}, statistics{DType::kFloat32, {8192, 1}};
+  KernelSpec spec{.op = "LayerNormalizationWeightGrad", .domain = "ai.pipec"};
+  for (const TensorType& type : {x, x, statistics, statistics}) spec.inputs.push_back({type});
+  spec.outputs = {{row}, {row}};
+  const auto kernel = MakeCudaDevice(0)->Prepare(spec);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  EXPECT_EQ((*kernel)->workspace_bytes(), 64 * 2 * 768 * 8);
+}
+
 TEST(CudaKernels, ManyElementsAreForAllOfTheDevice) {
   const TensorType many{DType::kFloat32, {1 << 16}}, one{DType::kFloat32, {1}};
   EXPECT_THAT(SaysOfItsCalls(OfTypes({"", "ReduceSum"}, {many}, {one})),

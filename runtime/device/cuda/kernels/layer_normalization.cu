@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/base/status.h"
+#include "runtime/device/cuda/kernels/column_sums.cuh"
 #include "runtime/device/cuda/kernels/elements.cuh"
 #include "runtime/device/cuda/kernels/make_kernel.h"
 #include "runtime/device/cuda/kernels/register.h"
@@ -47,9 +48,9 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T, typename U>
 struct Backward {
-  const T *dy, *x, *scale;  // scale: of the input's gradient only
+  const T *dy, *x, *scale;
   const U *means, *inverses;
-  T *dx, *dscale, *dbias;  // dbias null: not wanted
+  T* dx;
 };
 
 // With xhat = (x - mean) * inv and g = dY * scale: dX = inv * (g - average(g) - xhat * average(g * xhat)). A block
@@ -75,33 +76,35 @@ __global__ void __launch_bounds__(kThreads) InputGradient(const Backward<T, U> a
   }
 }
 
-// 32 neighbouring columns a block, kLanes threads each.
-constexpr int kLanes = kThreads / 32;
 template <typename T, typename U>
-__global__ void __launch_bounds__(kThreads) WeightGradient(const Backward<T, U> at, int64_t rows, int64_t n) {
-  using C = Compute<T>;
-  __shared__ C scale_parts[kThreads];
-  __shared__ C bias_parts[kThreads];
-  const int column = threadIdx.x % 32, lane = threadIdx.x / 32;
-  const int64_t i = int64_t{blockIdx.x} * 32 + column;
-  C dscale = 0, dbias = 0;
-  for (int64_t row = lane; row < rows && i < n; row += kLanes) {
-    const C dy = Widen(at.dy[row * n + i]);
-    dbias += dy;
-    dscale +=
-        dy * ((Widen(at.x[row * n + i]) - static_cast<C>(at.means[row])) * static_cast<C>(at.inverses[row]));
+struct WeightTerms {
+  const T *dy, *x;
+  const U *means, *inverses;
+  int64_t n;
+  // Of dY * xhat and of dY.
+  template <int kLanes>
+  __device__ void Add(int64_t row, int64_t column, Compute<T> (&sums)[2][kLanes]) const {
+    using C = Compute<T>;
+    const Lanes<kLanes, T> dy_lanes = LoadLanes<kLanes>(dy + row * n + column),
+                           x_lanes = LoadLanes<kLanes>(x + row * n + column);
+    const C mean = static_cast<C>(means[row]), inverse = static_cast<C>(inverses[row]);
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) {
+      const C own = Widen(dy_lanes.values[i]);
+      sums[0][i] += own * ((Widen(x_lanes.values[i]) - mean) * inverse);
+      sums[1][i] += own;
+    }
   }
-  scale_parts[threadIdx.x] = dscale;
-  bias_parts[threadIdx.x] = dbias;
-  __syncthreads();
-  if (lane != 0 || i >= n) return;
-  for (int other = 1; other < kLanes; ++other) {
-    dscale += scale_parts[other * 32 + column];
-    dbias += bias_parts[other * 32 + column];
+};
+
+template <typename T>
+struct PutWeights {
+  T *dscale, *dbias;  // dbias null: not wanted
+  __device__ void operator()(int64_t column, const double (&totals)[2]) const {
+    dscale[column] = Narrow<T>(static_cast<Compute<T>>(totals[0]));
+    if (dbias != nullptr) dbias[column] = Narrow<T>(static_cast<Compute<T>>(totals[1]));
   }
-  at.dscale[i] = Narrow<T>(dscale);
-  if (at.dbias != nullptr) at.dbias[i] = Narrow<T>(dbias);
-}
+};
 
 // make(tag of X's type, tag of the statistics' type).
 template <typename Make>
@@ -163,9 +166,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareInputGrad(const KernelSpec& spec,
                               Input<T>(arguments, 2),
                               Input<U>(arguments, 3),
                               Input<U>(arguments, 4),
-                              Output<T>(arguments, 0),
-                              nullptr,
-                              nullptr};
+                              Output<T>(arguments, 0)};
       return Launch(InputGradient<T, U>, RowBlocks(view.outer), kThreads, stream, at, view.outer,
                     view.length);
     });
@@ -184,18 +185,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareWeightGrad(const KernelSpec& spec
   return ForTypes(spec, type.dtype, statistics, [=](auto x_tag, auto statistics_tag) {
     using T = typename decltype(x_tag)::type;
     using U = typename decltype(statistics_tag)::type;
-    return MakeKernel(0, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
+    const int64_t workspace = ColumnSumsBytes<2>(view.outer, view.length);
+    return MakeKernel(workspace, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
       if (view.length == 0) return absl::OkStatus();
-      const Backward<T, U> at{Input<T>(arguments, 0),
-                              Input<T>(arguments, 1),
-                              nullptr,
-                              Input<U>(arguments, 2),
-                              Input<U>(arguments, 3),
-                              nullptr,
-                              Output<T>(arguments, 0),
-                              has_bias ? Output<T>(arguments, 1) : nullptr};
-      const dim3 blocks(static_cast<unsigned>((view.length + 31) / 32));
-      return Launch(WeightGradient<T, U>, blocks, kThreads, stream, at, view.outer, view.length);
+      const T *const dy = Input<T>(arguments, 0), *const x = Input<T>(arguments, 1);
+      const WeightTerms<T, U> terms{dy, x, Input<U>(arguments, 2), Input<U>(arguments, 3), view.length};
+      const PutWeights<T> put{Output<T>(arguments, 0), has_bias ? Output<T>(arguments, 1) : nullptr};
+      return LaunchColumnSums<T, 2>(stream, terms, put, view.outer, view.length, Aligned(dy) && Aligned(x),
+                                    arguments.workspace);
     });
   });
 }

@@ -1,42 +1,42 @@
 // MatMulWeightGrad (dY, X) -> (dW, dBias): cuBLASLt's product with its bias gradient; where it has none, or where
 // both are added to what lies there, which its bias gradient cannot be, the product and sums of dY's rows, in an order
 // that the shape fixes.
+#include <algorithm>
+
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/kernels/blas_product.h"
+#include "runtime/device/cuda/kernels/column_sums.cuh"
 #include "runtime/device/cuda/kernels/elements.cuh"
 #include "runtime/device/cuda/kernels/make_kernel.h"
 #include "runtime/device/cuda/kernels/matmul.h"
 #include "runtime/device/cuda/kernels/register.h"
-#include "runtime/device/cuda/launch.h"
 #include "runtime/device/operands/matrix_product.h"
 #include "runtime/device/operands/sums.h"
 
 namespace pipec::cuda {
 namespace {
 
-// 32 neighbouring columns a block, kLanes threads each.
-constexpr int kLanes = kThreads / 32;
-template <typename From, typename To>
-__global__ void __launch_bounds__(kThreads) SumRows(const From* dy, To* sums, int64_t rows, int64_t columns, bool add) {
-  __shared__ double partial[kThreads];
-  const int own = threadIdx.x % 32, lane = threadIdx.x / 32;
-  for (int64_t begin = int64_t{blockIdx.x} * 32; begin < columns; begin += int64_t{gridDim.x} * 32) {
-    const int64_t column = begin + own;
-    Compute<From> part = 0;
-    if (column < columns) {
-      for (int64_t row = lane; row < rows; row += kLanes) part += Widen(dy[row * columns + column]);
-    }
-    partial[threadIdx.x] = static_cast<double>(part);
-    __syncthreads();
-    if (lane == 0 && column < columns) {
-      double total = partial[own];
-      for (int other = 1; other < kLanes; ++other) total += partial[other * 32 + own];
-      const Compute<To> own_sum = static_cast<Compute<To>>(total);
-      sums[column] = Narrow<To>(add ? Widen(sums[column]) + own_sum : own_sum);
-    }
-    __syncthreads();
+template <typename From>
+struct RowTerms {
+  const From* dy;
+  int64_t columns;
+  template <int kLanes>
+  __device__ void Add(int64_t row, int64_t column, Compute<From> (&sums)[1][kLanes]) const {
+    const Lanes<kLanes, From> own = LoadLanes<kLanes>(dy + row * columns + column);
+#pragma unroll
+    for (int i = 0; i < kLanes; ++i) sums[0][i] += Widen(own.values[i]);
   }
-}
+};
+
+template <typename To>
+struct PutSum {
+  To* sums;
+  bool add;
+  __device__ void operator()(int64_t column, const double (&totals)[1]) const {
+    const Compute<To> own = static_cast<Compute<To>>(totals[0]);
+    sums[column] = Narrow<To>(add ? Widen(sums[column]) + own : own);
+  }
+};
 
 // What a launch of the product gets: dY and X, in its order.
 struct Order {
@@ -47,13 +47,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeSums(const KernelSpec& spec, const W
   const auto with = [&](auto from_tag, auto to_tag) -> std::unique_ptr<Kernel> {
     using From = typename decltype(from_tag)::type;
     using To = typename decltype(to_tag)::type;
-    return MakeKernel(0,
+    return MakeKernel(ColumnSumsBytes<1>(gradient.rows, gradient.columns),
                       [rows = gradient.rows, columns = gradient.columns, add = gradient.product.add](
                           cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
                         if (columns == 0) return absl::OkStatus();
-                        return Launch(SumRows<From, To>, BlocksFor((columns + 31) / 32 * kThreads), kThreads,
-                                      stream, Input<From>(arguments, 0), Output<To>(arguments, 1), rows,
-                                      columns, add);
+                        const From* const dy = Input<From>(arguments, 0);
+                        return LaunchColumnSums<From, 1>(stream, RowTerms<From>{dy, columns},
+                                                         PutSum<To>{Output<To>(arguments, 1), add}, rows, columns,
+                                                         Aligned(dy), arguments.workspace);
                       });
   };
   return ForAllFloats(spec, gradient.product.dtype, [&](auto tag) {
@@ -65,7 +66,9 @@ class WeightGradKernel : public Kernel {
  public:
   WeightGradKernel(std::unique_ptr<Kernel> product, std::unique_ptr<Kernel> sums, const Order& order)
       : product_(std::move(product)), sums_(std::move(sums)), order_(order) {}
-  int64_t workspace_bytes() const override { return product_->workspace_bytes(); }
+  int64_t workspace_bytes() const override {
+    return std::max(product_->workspace_bytes(), sums_->workspace_bytes());
+  }
   absl::Status Launch(Stream& stream, const KernelArguments& arguments) override {
     RETURN_IF_ERROR(sums_->Launch(stream, arguments));
     const void* const operands[] = {arguments.inputs[order_.a], arguments.inputs[order_.b]};
