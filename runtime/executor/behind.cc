@@ -4,7 +4,6 @@
 // begins again.
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/base/status.h"
 #include "runtime/executor/executor.h"
@@ -46,7 +45,7 @@ absl::Status Executor::RunBehind(int64_t begin, StepSource& source) {
       RETURN_IF_ERROR(EndStep(*before));
       again = admitted && before->result.stopped;
       if (again) RETURN_IF_ERROR(EndStep(now));
-      if (before->result.stopped) RETURN_IF_ERROR(lagging_->OpenGate(*stream_));
+      if (before->result.stopped) RETURN_IF_ERROR(AnnotateStep(before->moment, lagging_->OpenGate(*stream_)));
       RETURN_IF_ERROR(source.End(step - 1, before->result));
       before = nullptr;
     }
@@ -70,9 +69,17 @@ int64_t Executor::WorkOf(const Running& step) const {
 
 absl::Status Executor::EnqueueStep(Running& step) {
   const absl::Time deadline = absl::Now() + options_.timeout;
-  RETURN_IF_ERROR(lagging_->Repeat(
-      *stream_, WorkOf(step), [&] { return EnqueueActions(step); }, deadline));
-  return stream_->Record(step.block->ended());
+  step_ = step.moment.step;
+  bool named = false;  // where it went wrong
+  const auto enqueue = [&] {
+    const absl::Status status = EnqueueActions(step);
+    named = !status.ok();
+    return status;
+  };
+  absl::Status status = lagging_->Repeat(*stream_, WorkOf(step), enqueue, deadline);
+  if (named) return status;
+  if (status.ok()) status = stream_->Record(step.block->ended());
+  return AnnotateStep(step.moment, status);
 }
 
 absl::Status Executor::EnqueueActions(Running& step) {
@@ -89,17 +96,15 @@ absl::Status Executor::EnqueueActions(Running& step) {
   StepFigures& figures = step.block->figures();
   for (const auto& [tensor, to] :
        {std::pair(plan_.loss(), &figures.loss), std::pair(plan_.gradient_norm(), &figures.gradient_norm)}) {
-    if (tensor >= 0)
-      RETURN_IF_ERROR(device_.CopyToHost(*stream_, to, Address(tensor, step.moment), sizeof *to));
+    if (tensor < 0) continue;
+    RETURN_IF_ERROR(AnnotateStep(
+        step.moment, device_.CopyToHost(*stream_, to, Address(tensor, step.moment), sizeof *to)));
   }
   return absl::OkStatus();
 }
 
 absl::Status Executor::EndStep(Running& step) {
-  if (absl::Status status = step.block->ended().Await(absl::Now() + options_.timeout); !status.ok()) {
-    return absl::Status(status.code(),
-                        absl::StrCat(OwnName(), ", step ", step.moment.step + 1, ": ", status.message()));
-  }
+  RETURN_IF_ERROR(AnnotateStep(step.moment, step.block->ended().Await(absl::Now() + options_.timeout)));
   if (step.moment.kind == StepKind::kEval) return absl::OkStatus();
   const StepFigures& figures = step.block->figures();
   if (plan_.loss() >= 0) step.result.loss = figures.loss;

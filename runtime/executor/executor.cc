@@ -8,7 +8,6 @@
 #include "runtime/base/status.h"
 #include "runtime/executor/finite.h"
 #include "runtime/executor/instruction.h"
-#include "runtime/plan/verify.h"
 
 namespace pipec {
 namespace {
@@ -58,7 +57,7 @@ absl::Status Executor::Place(Running& step) {
   step.placed_scalars = block.scalars();
   step.placed.inputs = block.inputs();
   if (!step.data.outputs.empty()) step.placed.outputs = block.outputs();
-  return block.Send(device_, step.scalars, step.data.inputs, *copies_, *stream_);
+  return AnnotateStep(step.moment, block.Send(device_, step.scalars, step.data.inputs, *copies_, *stream_));
 }
 
 absl::Status Executor::RunRounds(int64_t begin, StepSource& source) {
@@ -142,28 +141,9 @@ absl::Status Executor::RunAction(int index, Running& step) {
   const bool timed = options_.trace || options_.profile;
   const Clock::time_point begin = timed ? Clock::now() : Clock::time_point();
   in_instructions_ = 0;
-  const int m = std::max(action.microbatch(), 0);
-  for (int port : row.feeds) {
-    const int tensor = plan_.inputs(port).tensor();
-    RETURN_IF_ERROR(device_.Copy(*stream_, Address(tensor, moment),
-                                 step.placed.inputs[port * plan_.microbatches() + m],
-                                 TypeOf(plan_.tensors(tensor)).bytes()));
-  }
-  if (action.program() >= 0) RETURN_IF_ERROR(RunProgram(index, moment, step));
-  for (int exchange : row.exchanges) {
-    absl::Status status = Start(exchange, moment);
-    if (!status.ok()) return Annotate(kind, index, status);
-  }
-  if (!step.placed.outputs.empty()) {
-    for (int port : row.deliveries) {
-      std::byte* to = step.placed.outputs[port * plan_.microbatches() + m];
-      const int tensor = plan_.outputs(port).tensor();
-      if (to == nullptr) continue;
-      RETURN_IF_ERROR(device_.CopyToHost(*stream_, to, Address(tensor, moment),
-                                         TypeOf(plan_.tensors(tensor)).bytes()));
-    }
-  }
-  if (timed && lagging_ != nullptr) RETURN_IF_ERROR(stream_->Synchronize(absl::Now() + options_.timeout));
+  absl::Status status = RunParts(index, moment, step);
+  if (status.ok() && timed && lagging_ != nullptr) status = stream_->Synchronize(absl::Now() + options_.timeout);
+  if (!status.ok()) return Annotate(kind, index, status);
   const Clock::time_point end = timed ? Clock::now() : Clock::time_point();
   if (options_.trace) trace_.push_back({index, -1, step_, false, begin, end});
   if (options_.profile && action.program() >= 0 && action.microbatch() >= 0)
@@ -171,6 +151,30 @@ absl::Status Executor::RunAction(int index, Running& step) {
   // The norms of a step that is validated late are awaited there.
   if (EndsWithItsAction(plan_, action) && !(late_.running && action.kind() == plan::NORM))
     RETURN_IF_ERROR(AwaitAll(kind, row.exchanges, index));
+  return absl::OkStatus();
+}
+
+absl::Status Executor::RunParts(int index, const Moment& moment, Running& step) {
+  const ActionPlan& row = list(moment.kind).plan.actions[index];
+  const int m = std::max(moment.microbatch, 0);
+  for (int port : row.feeds) {
+    const plan::Port& input = plan_.inputs(port);
+    RETURN_IF_ERROR(AnnotatePort(
+        "input", input,
+        device_.Copy(*stream_, Address(input.tensor(), moment), step.placed.inputs[port * plan_.microbatches() + m],
+                     TypeOf(plan_.tensors(input.tensor())).bytes())));
+  }
+  if (ActionsOf(plan_, moment.kind)[index].program() >= 0) RETURN_IF_ERROR(RunProgram(index, moment, step));
+  for (int exchange : row.exchanges) RETURN_IF_ERROR(Start(exchange, moment));
+  if (step.placed.outputs.empty()) return absl::OkStatus();
+  for (int port : row.deliveries) {
+    std::byte* to = step.placed.outputs[port * plan_.microbatches() + m];
+    const plan::Port& output = plan_.outputs(port);
+    if (to == nullptr) continue;
+    RETURN_IF_ERROR(AnnotatePort("output", output,
+                                 device_.CopyToHost(*stream_, to, Address(output.tensor(), moment),
+                                                    TypeOf(plan_.tensors(output.tensor())).bytes())));
+  }
   return absl::OkStatus();
 }
 
@@ -192,11 +196,11 @@ absl::Status Executor::RunProgram(int index, const Moment& moment, Running& step
     void* const* operands = addresses + instruction.first_operand;
     absl::Status status = instruction.kernel->Launch(
         *stream_, KernelArguments{operands, operands + instruction.inputs, scalars, workspace_, starts});
-    if (!status.ok()) return Annotate(moment.kind, index, AnnotateNode(action.program(), i, status));
-    if (training && instruction.guards) {
-      RETURN_IF_ERROR(runs_behind_ ? CloseGate(moment) : CheckGuard(action.program(), i, &step.result));
-      if (step.result.stopped) break;
-    }
+    const bool guards = training && instruction.guards;
+    if (status.ok() && guards)
+      status = runs_behind_ ? CloseGate(moment) : CheckGuard(action.program(), i, &step.result);
+    if (!status.ok()) return AnnotateNode(action.program(), i, status);
+    if (guards && step.result.stopped) break;
   }
   return absl::OkStatus();
 }
@@ -226,8 +230,8 @@ absl::Status Executor::RunInstrumented(int index, const Moment& moment, Running&
     const Clock::time_point begin = Clock::now();
     absl::Status status = instruction.kernel->Launch(
         *stream_, KernelArguments{operands, operands + instruction.inputs, scalars, workspace_, starts});
-    if (!status.ok()) return Annotate(kind, index, AnnotateNode(action.program(), i, status));
-    RETURN_IF_ERROR(stream_->Synchronize(absl::Now() + options_.timeout));
+    if (status.ok()) status = stream_->Synchronize(absl::Now() + options_.timeout);
+    if (!status.ok()) return AnnotateNode(action.program(), i, status);
     const double seconds = Seconds(Clock::now() - begin);
     in_instructions_ += seconds;
     measured_[action.program()][i].Add(seconds);
@@ -261,7 +265,8 @@ absl::Status Executor::RunInstrumented(int index, const Moment& moment, Running&
 absl::Status Executor::CheckGuard(int program, int instruction, StepResult* result) {
   for (int tensor : plan_.programs(program).instructions(instruction).outputs()) {
     if (tensor < 0 || (tensor != plan_.loss() && tensor != plan_.gradient_norm())) continue;
-    ASSIGN_OR_RETURN(const double value, ReadScalar(tensor));
+    double value = 0;
+    RETURN_IF_ERROR(ReadBack(tensor, absl::MakeSpan(reinterpret_cast<std::byte*>(&value), sizeof value)));
     (tensor == plan_.loss() ? result->loss : result->gradient_norm) = value;
     if (!std::isfinite(value)) result->stopped = true;
   }
@@ -322,7 +327,7 @@ absl::Status Executor::AwaitExchanges(StepKind kind) {
 
 absl::Status Executor::AwaitRest(StepKind kind) {
   RETURN_IF_ERROR(AwaitExchanges(kind));
-  return stream_->Synchronize(absl::Now() + options_.timeout);
+  return AnnotateStep({kind, -1, step_}, stream_->Synchronize(absl::Now() + options_.timeout));
 }
 
 absl::Status Executor::Await(StepKind kind, int exchange, int action) {
@@ -346,42 +351,17 @@ absl::Status Executor::Await(StepKind kind, int exchange, int action) {
                                                Awaited(kind, exchange), " (--timeout)")));
 }
 
-std::string Executor::Awaited(StepKind kind, int exchange) const {
-  const int index = lists_[kind == StepKind::kTrain ? 0 : 1].plan.exchanges[exchange].message;
-  if (index < 0) return "the gradients of all replicas";
-  const plan::Message& message = plan_.messages(index);
-  return message.sends() ? absl::StrCat("rank ", message.peer_rank(), " to take the message")
-                         : absl::StrCat("a message from rank ", message.peer_rank());
-}
-
-std::string Executor::OwnName() const {
-  return absl::StrCat(plan_.replicas() > 1 ? absl::StrCat("replica ", options_.replica, ", ") : "", "rank ",
-                      plan_.rank());
-}
-
-absl::Status Executor::Annotate(StepKind kind, int index, const absl::Status& status) const {
-  const plan::Action& action = ActionsOf(plan_, kind)[index];
-  std::string where = OwnName();
-  if (action.stage() >= 0) absl::StrAppend(&where, ", stage ", action.stage());
-  absl::StrAppend(&where, ", action ", ActionName(plan_, action));
-  if (action.microbatch() >= 0) absl::StrAppend(&where, ", microbatch ", action.microbatch());
-  if (plan_.training()) {
-    absl::StrAppend(&where, kind == StepKind::kTrain ? ", step " : ", evaluation after step ",
-                    step_ + (kind == StepKind::kTrain));
-  }
-  return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
-}
-
-absl::Status Executor::AnnotateNode(int program, int instruction, const absl::Status& status) const {
-  const plan::Instruction& planned = plan_.programs(program).instructions(instruction);
-  return absl::Status(status.code(),
-                      absl::StrCat("node '", planned.name(), "' (", planned.op(), "): ", status.message()));
-}
-
-absl::Status Executor::Read(int tensor, absl::Span<std::byte> to) {
+absl::Status Executor::ReadBack(int tensor, absl::Span<std::byte> to) {
   RETURN_IF_ERROR(device_.CopyToHost(*stream_, to.data(),
                                      Address(tensor, {StepKind::kEval, -1, 0, newest_slot_}), to.size()));
   return stream_->Synchronize(absl::Now() + options_.timeout);
+}
+
+absl::Status Executor::Read(int tensor, absl::Span<std::byte> to) {
+  const absl::Status status = ReadBack(tensor, to);
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(OwnName(), ", reading '", plan_.tensors(tensor).name(),
+                                                  "': ", status.message()));
 }
 
 absl::StatusOr<double> Executor::ReadScalar(int tensor) {

@@ -143,7 +143,7 @@ class Executor {
   // Whether the device is behind its host: then what is measured or looked at makes it wait.
   bool is_behind() const { return lagging_ != nullptr; }
 
-  // Contents of a tensor: slot 0, or the newest weights. The sizes must be equal.
+  // Contents of a tensor: slot 0, or the newest weights. The sizes must be equal. Errors name rank and tensor.
   absl::Status Read(int tensor, absl::Span<std::byte> to);
   // Of a float64 scalar.
   absl::StatusOr<double> ReadScalar(int tensor);
@@ -212,10 +212,13 @@ class Executor {
   // The parts of one action.
   absl::Status Place(Running& step);
   absl::Status RunAction(int index, Running& step);
+  // Its inputs, its program, what it exchanges, its outputs. Errors name no more than a node or a port.
+  absl::Status RunParts(int index, const Moment& moment, Running& step);
   absl::Status RunUpdate(int index, Running& step);
   absl::Status RunProgram(int index, const Moment& moment, Running& step);
   absl::Status RunInstrumented(int index, const Moment& moment, Running& step);
   absl::Status CheckGuard(int program, int instruction, StepResult* result);
+  absl::Status ReadBack(int tensor, absl::Span<std::byte> to);
   // On a device that is behind its host (behind.cc).
   absl::Status PrepareBehind();
   absl::Status RunBehind(int64_t begin, StepSource& source);
@@ -251,6 +254,11 @@ class Executor {
                                     void* const* addresses, bool sums, bool* nan);
   absl::Status Annotate(StepKind kind, int index, const absl::Status& status) const;
   absl::Status AnnotateNode(int program, int instruction, const absl::Status& status) const;
+  absl::Status AnnotatePort(absl::string_view what, const plan::Port& port, const absl::Status& status) const;
+  // Of what belongs to no action.
+  absl::Status AnnotateStep(const Moment& moment, const absl::Status& status) const;
+  // ", step 3", of a plan that trains.
+  std::string StepName(StepKind kind, int64_t step) const;
 
   plan::RankPlan plan_;
   Device& device_;

@@ -89,7 +89,8 @@ bool NcclErrors::TryPlace(const std::string& name, int64_t k) {
   EXPECT_FALSE(absl::IsDeadlineExceeded(run.status)) << run.status;
   EXPECT_THAT(std::string(run.status.message()),
               testing::AllOf(testing::HasSubstr(WordsOf(name)),
-                             testing::ContainsRegex("cudaErrorNotSupported|CUBLAS_STATUS_|unhandled cuda")));
+                             testing::ContainsRegex(
+                                 "rank [0-9].*(cudaErrorNotSupported|CUBLAS_STATUS_|unhandled cuda)")));
   return true;
 }
 
