@@ -61,7 +61,7 @@ absl::StatusOr<const StepScalars*> CopyScalars(Device& device, Stream& stream, c
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> RunCase(Device& device, const KernelCase& kernel_case) {
+absl::StatusOr<std::vector<std::string>> RunCase(Device& device, const KernelCase& kernel_case, int64_t behind) {
   KernelSpec spec = kernel_case.spec;
   for (int k : kernel_case.constants) {
     spec.inputs[k].constant = reinterpret_cast<const std::byte*>(kernel_case.inputs[k].data());
@@ -73,7 +73,8 @@ absl::StatusOr<std::vector<std::string>> RunCase(Device& device, const KernelCas
   for (size_t k = 0; k < inputs.size(); ++k) {
     if (!spec.inputs[k].present) continue;
     const std::string& contents = kernel_case.inputs[k];
-    ASSIGN_OR_RETURN(std::byte* const memory, device.Allocate(contents.size()));
+    ASSIGN_OR_RETURN(std::byte* memory, device.Allocate(contents.size() + behind));
+    memory += behind;
     RETURN_IF_ERROR(device.CopyToDevice(*stream, memory, contents.data(), contents.size()));
     inputs[k] = memory;
   }
@@ -84,7 +85,8 @@ absl::StatusOr<std::vector<std::string>> RunCase(Device& device, const KernelCas
       outputs[k] = const_cast<void*>(inputs[in_place]);
       continue;
     }
-    ASSIGN_OR_RETURN(outputs[k], device.Allocate(spec.outputs[k].type.bytes()));
+    ASSIGN_OR_RETURN(std::byte* const memory, device.Allocate(spec.outputs[k].type.bytes() + behind));
+    outputs[k] = memory + behind;
   }
   ASSIGN_OR_RETURN(std::byte* const workspace, device.Allocate(kernel->workspace_bytes()));
   ASSIGN_OR_RETURN(const StepScalars* const scalars, CopyScalars(device, *stream, kernel_case));

@@ -20,8 +20,9 @@ struct KernelCase {
   std::vector<ParameterScalars> parameters;
 };
 
-// Contents of every output. Each operand is an allocation of its own, as large as it is.
-absl::StatusOr<std::vector<std::string>> RunCase(Device& device, const KernelCase& kernel_case);
+// Contents of every output. Each operand is an allocation of its own, as large as it is, or begins so many bytes behind
+// the begin of one.
+absl::StatusOr<std::vector<std::string>> RunCase(Device& device, const KernelCase& kernel_case, int64_t behind = 0);
 
 // "" if every element of `got` is `wanted` within tolerance * (1 + |wanted|); else the worst one in words. Integers
 // must be equal.

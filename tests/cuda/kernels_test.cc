@@ -213,6 +213,29 @@ TEST(CudaKernels, ABiasAndItsGradientAreEpilogues) {
   }
 }
 
+// Where it has them for aligned operands alone, those have them, and others the same numbers.
+TEST(CudaKernels, EpiloguesStayWhereOperandsAreAligned) {
+  const auto is = [](Shape shape) { return TensorType{DType::kFloat32, std::move(shape)}; };
+  cuda_emulation::EpiloguesWantAlignment(true);
+  for (const KernelCase& c :
+       {OfTypes({"ai.pipec", "FusedMatMul"}, {is({6, 4}), is({4, 8}), is({8})}, {is({6, 8})}),
+        OfTypes({"ai.pipec", "MatMulWeightGrad"}, {is({6, 4}), is({6, 8})}, {is({8, 4}), is({4})})}) {
+    const std::string said = SaysOfItsCalls(c);
+    EXPECT_THAT(said, testing::HasSubstr("cublasLtMatmul")) << c.spec.op;
+    EXPECT_EQ(said.find("launching a kernel"), std::string::npos) << c.spec.op;
+    const auto wanted = RunCase(*MakeCpuDevice(1), c);
+    ASSERT_TRUE(wanted.ok()) << wanted.status();
+    for (const int64_t apart : {0, 4}) {
+      const auto got = RunCase(*MakeCudaDevice(0), c, apart);
+      ASSERT_TRUE(got.ok()) << got.status();
+      for (size_t k = 0; k < wanted->size(); ++k)
+        EXPECT_EQ(Difference(c.spec.outputs[k].type, (*wanted)[k], (*got)[k], ToleranceOf(c.spec)), "");
+    }
+  }
+  cuda_emulation::EpiloguesWantAlignment(false);
+  EXPECT_THAT(cuda_emulation::TakeReports(), testing::IsEmpty());
+}
+
 // The gradient's other operand must have rows of a multiple of 8 elements.
 TEST(CudaKernels, GeluAndItsGradientAreEpilogues) {
   for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16, DType::kFloat64}) {

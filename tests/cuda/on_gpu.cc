@@ -12,6 +12,7 @@ std::map<std::string, int64_t> CallCounts() { return {}; }
 std::vector<std::string> TakeReports() { return {}; }
 void SetDevices(int, size_t, bool) {}
 int64_t CopiesByHost() { return 0; }
+void EpiloguesWantAlignment(bool) {}
 void SetPatience(std::chrono::milliseconds) {}
 LiveObjects CountLiveObjects() { return {}; }
 

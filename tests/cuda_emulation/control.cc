@@ -68,6 +68,11 @@ int64_t CopiesByHost() {
   return Machine::Get().copies_by_host;
 }
 
+void EpiloguesWantAlignment(bool want) {
+  std::lock_guard<std::mutex> lock(Machine::Get().lock);
+  Machine::Get().epilogues_want_alignment = want;
+}
+
 void SetPatience(std::chrono::milliseconds patience) {
   std::lock_guard<std::mutex> lock(Machine::Get().lock);
   Machine::Get().scheduler.patience = patience;

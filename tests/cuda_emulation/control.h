@@ -41,6 +41,9 @@ void SetDevices(int count, size_t bytes_each = size_t{16} << 30, bool can_be_pee
 // Copies between devices, since SetDevices, that CUDA would take through the host: neither may reach the other.
 int64_t CopiesByHost();
 
+// Whether cuBLASLt has epilogues only for operands that are aligned to 16 bytes.
+void EpiloguesWantAlignment(bool want);
+
 // How long a call that waits lets other host threads enqueue what it waits for, before it gives up with
 // cudaErrorLaunchTimeout.
 void SetPatience(std::chrono::milliseconds patience);

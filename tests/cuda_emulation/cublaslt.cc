@@ -212,9 +212,13 @@ extern "C" cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cubla
     const std::string fault = Fault(As<Description>(description), la, lb, lc, ld);
     if (!fault.empty())
       return machine.Refuse(cudaErrorInvalidValue, "cublasLtMatmulAlgoGetHeuristic: " + fault);
-    *found = wanted > 0 ? 1 : 0;
-    if (wanted <= 0) return cudaSuccess;
     const Preference& asked = As<Preference>(preference);
+    const bool narrow = std::any_of(std::begin(asked.alignment), std::end(asked.alignment),
+                                    [](uint32_t bytes) { return bytes < 16; });
+    const bool none = machine.epilogues_want_alignment && narrow &&
+                      As<Description>(description).epilogue != CUBLASLT_EPILOGUE_DEFAULT;
+    *found = wanted > 0 && !none ? 1 : 0;
+    if (*found == 0) return cudaSuccess;
     Algorithm algorithm{ProblemOf(As<Description>(description), la, lb, lc, ld),
                         {},
                         AlignmentOf(As<Description>(description).vector),

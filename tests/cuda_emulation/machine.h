@@ -66,6 +66,7 @@ class Machine {
   std::set<std::shared_ptr<Capture>> captures;
   std::set<const void*> dnn_objects;  // handles and descriptors of cuDNN
   size_t blas_objects = 0;            // of cuBLASLt
+  bool epilogues_want_alignment = false;  // it has them for operands that are aligned to 16 bytes alone
 
   int64_t calls = 0;
   std::map<std::string, int64_t> calls_of;  // by name

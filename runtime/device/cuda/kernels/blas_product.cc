@@ -123,12 +123,21 @@ class LtProduct : public BlasProduct {
                                own_batches_, own_a_step_));
     RETURN_IF_ERROR(MakeLayout(y_, *result, n, m, own_batches_, m * n));
     ASSIGN_OR_RETURN(wide_, Choose(spec, kWide));
-    ASSIGN_OR_RETURN(narrow_, Choose(spec, static_cast<uint32_t>(SizeOf(product_.dtype))));
+    const absl::StatusOr<cublasLtMatmulHeuristicResult_t> narrow =
+        Choose(spec, static_cast<uint32_t>(SizeOf(product_.dtype)));
+    aligned_only_ = epilogue_ != Epilogue::kNone && absl::IsUnimplemented(narrow.status());
+    if (aligned_only_) return absl::OkStatus();
+    ASSIGN_OR_RETURN(narrow_, narrow);
     return absl::OkStatus();
   }
 
   int64_t workspace_bytes() const override {
     return static_cast<int64_t>(std::max(wide_.workspaceSize, narrow_.workspaceSize));
+  }
+
+  bool aligned_only() const override { return aligned_only_; }
+  bool Aligned(const void* a, const void* b, const void* y, const void* operand) const override {
+    return IsWide(a) && IsWide(b) && IsWide(y) && IsWide(operand);
   }
 
   absl::Status Run(cudaStream_t stream, const void* a, const void* b, void* y, void* workspace,
@@ -143,8 +152,7 @@ class LtProduct : public BlasProduct {
       const auto* const from_b = static_cast<const std::byte*>(b) + b_offsets_[i] * size;
       auto* const to = static_cast<std::byte*>(y) +
                        static_cast<int64_t>(i) * own_batches_ * product_.m * product_.n * result_size;
-      const bool aligned = Aligned(from_a) && Aligned(from_b) && Aligned(to) && Aligned(operand);
-      const cublasLtMatmulHeuristicResult_t& chosen = aligned ? wide_ : narrow_;
+      const cublasLtMatmulHeuristicResult_t& chosen = Aligned(from_a, from_b, to, operand) ? wide_ : narrow_;
       RETURN_IF_ERROR(BlasStatus(
           cublasLtMatmul(blas_, descriptor_, doubles ? static_cast<const void*>(&wide_alpha) : &alpha, from_b,
                          b_, from_a, a_, doubles ? static_cast<const void*>(&wide_beta) : &beta, to, y_, to,
@@ -155,7 +163,7 @@ class LtProduct : public BlasProduct {
   }
 
  private:
-  static bool Aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % kWide == 0; }
+  static bool IsWide(const void* address) { return reinterpret_cast<uintptr_t>(address) % kWide == 0; }
 
   // The last batch axis is cuBLASLt's; where the operands' matrices begin for each place of the others.
   void PlaceBatches() {
@@ -225,6 +233,7 @@ class LtProduct : public BlasProduct {
   int64_t own_batches_ = 1, own_a_step_ = 0, own_b_step_ = 0;
   std::vector<int64_t> a_offsets_, b_offsets_;  // elements
   cublasLtMatmulHeuristicResult_t wide_{}, narrow_{};
+  bool aligned_only_ = false;  // narrow_ is none
 };
 
 }  // namespace

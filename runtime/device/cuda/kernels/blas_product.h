@@ -27,13 +27,16 @@ enum class Epilogue {
 class BlasProduct {
  public:
   // Of a simplified product that is not empty, without batches if it has an epilogue. Chooses the algorithms;
-  // Unimplemented if cuBLASLt has none for these types, or not with this epilogue.
+  // Unimplemented if cuBLASLt has none for these types, or not with this epilogue: then for operands that are aligned.
   static absl::StatusOr<std::shared_ptr<BlasProduct>> Create(const KernelSpec& spec,
                                                              const MatrixProduct& product, Epilogue epilogue,
                                                              CudaContext& context);
   virtual ~BlasProduct() = default;
 
   virtual int64_t workspace_bytes() const = 0;
+  // Whether all operands of Run must be Aligned.
+  virtual bool aligned_only() const = 0;
+  virtual bool Aligned(const void* a, const void* b, const void* y, const void* operand) const = 0;
   // The workspace is aligned to 256 bytes, as memory of cudaMalloc is. `operand`: the epilogue's vector or matrix.
   virtual absl::Status Run(cudaStream_t stream, const void* a, const void* b, void* y, void* workspace,
                            const void* operand = nullptr) = 0;

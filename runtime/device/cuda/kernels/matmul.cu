@@ -6,6 +6,7 @@
 #include "runtime/device/activated_product.h"
 #include "runtime/device/cuda/kernels/blas_product.h"
 #include "runtime/device/cuda/kernels/elements.cuh"
+#include "runtime/device/cuda/kernels/epilogue_kernel.h"
 #include "runtime/device/cuda/kernels/make_kernel.h"
 #include "runtime/device/cuda/kernels/matmul.h"
 #include "runtime/device/cuda/kernels/register.h"
@@ -123,13 +124,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeAddedProduct(const KernelSpec& spec,
   absl::StatusOr<std::shared_ptr<BlasProduct>> blas = BlasProduct::Create(spec, product, epilogue, context);
   if (absl::IsUnimplemented(blas.status())) return in_parts();
   RETURN_IF_ERROR(blas.status());
-  const int64_t workspace = (*blas)->workspace_bytes();
-  const int operand = epilogue == Epilogue::kGelu ? -1 : epilogue == Epilogue::kGeluGrad ? 3 : 2;
-  return MakeKernel(
-      workspace, [operand, blas = *std::move(blas)](cudaStream_t stream, const KernelArguments& arguments) {
-        return blas->Run(stream, arguments.inputs[0], arguments.inputs[1], arguments.outputs[0],
-                         arguments.workspace, operand < 0 ? nullptr : arguments.inputs[operand]);
-      });
+  EpilogueOperands operands;
+  if (epilogue != Epilogue::kGelu) operands.input = epilogue == Epilogue::kGeluGrad ? 3 : 2;
+  return MakeEpilogueKernel(*std::move(blas), operands, in_parts);
 }
 
 template <absl::StatusOr<AddedProduct> (*kRead)(const KernelSpec& spec)>

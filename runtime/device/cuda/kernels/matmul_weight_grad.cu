@@ -7,6 +7,7 @@
 #include "runtime/device/cuda/kernels/blas_product.h"
 #include "runtime/device/cuda/kernels/column_sums.cuh"
 #include "runtime/device/cuda/kernels/elements.cuh"
+#include "runtime/device/cuda/kernels/epilogue_kernel.h"
 #include "runtime/device/cuda/kernels/make_kernel.h"
 #include "runtime/device/cuda/kernels/matmul.h"
 #include "runtime/device/cuda/kernels/register.h"
@@ -92,21 +93,16 @@ absl::StatusOr<std::shared_ptr<BlasProduct>> WithSums(const KernelSpec& spec, co
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeWeightGrad(const KernelSpec& spec, const WeightGradient& gradient,
                                                        CudaContext& context) {
-  const MatrixProduct& product = gradient.product;
   const Order order = gradient.dy_first ? Order{0, 1} : Order{1, 0};
-  absl::StatusOr<std::shared_ptr<BlasProduct>> blas = WithSums(spec, gradient, context);
-  if (absl::IsUnimplemented(blas.status())) {
-    ASSIGN_OR_RETURN(std::unique_ptr<Kernel> made, MakeProduct(spec, product, context));
+  const auto in_parts = [&]() -> absl::StatusOr<std::unique_ptr<Kernel>> {
+    ASSIGN_OR_RETURN(std::unique_ptr<Kernel> product, MakeProduct(spec, gradient.product, context));
     ASSIGN_OR_RETURN(std::unique_ptr<Kernel> sums, MakeSums(spec, gradient));
-    return std::make_unique<WeightGradKernel>(std::move(made), std::move(sums), order);
-  }
+    return std::make_unique<WeightGradKernel>(std::move(product), std::move(sums), order);
+  };
+  absl::StatusOr<std::shared_ptr<BlasProduct>> blas = WithSums(spec, gradient, context);
+  if (absl::IsUnimplemented(blas.status())) return in_parts();
   RETURN_IF_ERROR(blas.status());
-  const int64_t workspace = (*blas)->workspace_bytes();
-  return MakeKernel(workspace,
-                    [order, blas = *std::move(blas)](cudaStream_t stream, const KernelArguments& arguments) {
-                      return blas->Run(stream, arguments.inputs[order.a], arguments.inputs[order.b],
-                                       arguments.outputs[0], arguments.workspace, arguments.outputs[1]);
-                    });
+  return MakeEpilogueKernel(*std::move(blas), {.a = order.a, .b = order.b, .output = 1}, in_parts);
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> PrepareWeightGrad(const KernelSpec& spec, CudaContext& context) {
