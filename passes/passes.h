@@ -34,6 +34,7 @@ absl::StatusOr<bool> WidenSums(Module& module, const PassContext& context);
 absl::StatusOr<bool> FuseMatmulGeluGrad(Module& module, const PassContext& context);
 absl::StatusOr<bool> SplitBackward(Module& module, const PassContext& context);
 absl::StatusOr<bool> FuseAccumulate(Module& module, const PassContext& context);
+absl::StatusOr<bool> FuseCasts(Module& module, const PassContext& context);
 absl::StatusOr<bool> BuildUpdate(Module& module, const PassContext& context);
 
 // To staged.

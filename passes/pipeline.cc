@@ -54,6 +54,8 @@ constexpr PassInfo kPasses[] = {
      "on what flows into accumulators; before split-backward, which makes its casts I or W"},
     {"fuse-matmul-gelu-grad", FuseMatmulGeluGrad, kModel, kModel, true,
      "before the cut, as every change of arithmetic; after widen-sums, which asks for products to be float32"},
+    {"fuse-casts", FuseCasts, kModel, kModel, false,
+     "after widen-sums, the last pass that makes casts; before split-backward, to which a node with its casts is one"},
     {"build-update", BuildUpdate, kModel, kTraining, true, "completes level training"},
     {"split-backward", SplitBackward, kTraining, kTraining, true,
      "after all backward nodes exist; before the partitioner, which weighs I and W apart"},

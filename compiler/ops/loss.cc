@@ -1,6 +1,7 @@
 // Losses, their gradients and the count of correct predictions.
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/batch_axes.h"
+#include "compiler/ops/casts.h"
 #include "compiler/ops/costs.h"
 #include "compiler/ops/families.h"
 #include "compiler/ops/infer.h"
@@ -133,9 +134,9 @@ const OpInfo kRows[] = {
     {"SoftmaxCrossEntropyLoss", "", PerInputElement<5>},
     {"NegativeLogLikelihoodLoss", "", PerInputElement<1>},
     {"SoftmaxCrossEntropy", kPipecDomain, PerInputElement<5>, ClassLossBatchAxis, Alias::kNone, 0,
-     InferSoftmaxCrossEntropy},
+     BetweenCasts<InferSoftmaxCrossEntropy>},
     {"SoftmaxCrossEntropyGrad", kPipecDomain, PerOutputElement<5>, NoBatchAxis, Alias::kNone, 0,
-     InferSoftmaxCrossEntropyGrad},
+     BetweenCasts<InferSoftmaxCrossEntropyGrad>},
     {"NegativeLogLikelihood", kPipecDomain, PerInputElement<1>, ClassLossBatchAxis, Alias::kNone, 0,
      InferNegativeLogLikelihood},
     {"NegativeLogLikelihoodGrad", kPipecDomain, PerOutputElement<1>, NoBatchAxis, Alias::kNone, 0,

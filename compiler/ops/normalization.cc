@@ -1,6 +1,9 @@
 // Softmax, layer and batch normalization and their gradients.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/batch_axes.h"
+#include "compiler/ops/casts.h"
 #include "compiler/ops/costs.h"
 #include "compiler/ops/families.h"
 #include "compiler/ops/infer.h"
@@ -46,6 +49,25 @@ absl::StatusOr<int64_t> CheckLayerNormalization(const NodeSpec& spec, int first)
     }
   }
   return axis;
+}
+
+// (X, scale, bias?) -> (Y, mean?, inv_std_dev?)
+InferredTypes InferLayerNormalization(const NodeSpec& spec) {
+  RETURN_IF_ERROR(CheckOperands(spec, 2, 3));
+  RETURN_IF_ERROR(CheckOutputs(spec, 1, 3));
+  RETURN_IF_ERROR(CheckFloat(spec, 0));
+  ASSIGN_OR_RETURN(int64_t axis, CheckedAxis(spec, 0, -1));
+  const TensorType& x = TypeOf(spec, 0);
+  const TensorType scale{x.dtype, Shape(x.shape.begin() + axis, x.shape.end())};
+  for (int k = 1; k < 3; ++k) {
+    if (Present(spec, k) && TypeOf(spec, k) != scale)
+      return BadOperands(spec, absl::StrCat("operand ", k, " must be ", ToString(scale)));
+  }
+  TensorType statistics{DType::kFloat32, x.shape};
+  std::fill(statistics.shape.begin() + axis, statistics.shape.end(), 1);
+  std::vector<TensorType> types{x, statistics, statistics};
+  types.resize(spec.outputs.size());
+  return types;
 }
 
 InferredTypes InferLayerNormalizationInputGrad(const NodeSpec& spec) {
@@ -126,10 +148,12 @@ const OpInfo kRows[] = {
     {"SoftmaxGrad", kPipecDomain, PerOutputElement<4>, SoftmaxBatchAxis, Alias::kNone, 0, InferSoftmaxGrad},
     {"LogSoftmaxGrad", kPipecDomain, PerOutputElement<4>, SoftmaxBatchAxis, Alias::kNone, 0,
      InferSoftmaxGrad},
+    {"LayerNormalization", kPipecDomain, PerOutputElement<8>, LayerNormalizationBatchAxis, Alias::kNone, 0,
+     BetweenCasts<InferLayerNormalization>},
     {"LayerNormalizationInputGrad", kPipecDomain, PerInputElement<12>, LayerNormalizationBatchAxis,
-     Alias::kNone, 0, InferLayerNormalizationInputGrad},
+     Alias::kNone, 0, BetweenCasts<InferLayerNormalizationInputGrad>},
     {"LayerNormalizationWeightGrad", kPipecDomain, PerInputElement<5>, NoBatchAxis, Alias::kNone, 0,
-     InferLayerNormalizationWeightGrad},
+     BetweenCasts<InferLayerNormalizationWeightGrad>},
     {"TrainingBatchNormalization", kPipecDomain, PerInputElement<7>, BatchNormalizationBatchAxis,
      Alias::kNone, 0, InferTrainingBatchNormalization},
     {"BatchNormalizationInputGrad", kPipecDomain, PerInputElement<9>, BatchNormalizationBatchAxis,

@@ -1,6 +1,8 @@
 #include "tests/cuda/row_cases.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <string>
 #include <vector>
 
 #include "tests/cuda/draw.h"
@@ -73,6 +75,22 @@ void AddWeights(KernelCase& c, DType dtype, Random& random) {
   if (Draw(random, 0, 1)) c.spec.attributes.Set("label_smoothing", 0.1f);
 }
 
+// Now and then, of an op that computes in float32: these operands, and the result, cast by the op itself from and to
+// one type of 16 bits, each or not.
+void DrawOwnCasts(KernelCase& c, DType dtype, std::initializer_list<int> operands, bool result,
+                  Random& random) {
+  if (dtype != DType::kFloat32 || Draw(random, 0, 1)) return;
+  const DType small = Draw(random, 0, 1) ? DType::kBFloat16 : DType::kFloat16;
+  for (const int k : operands) {
+    if (!Draw(random, 0, 3)) continue;
+    c.spec.inputs[k].type.dtype = small;
+    c.inputs[k] = RandomContents(c.spec.inputs[k].type, random);
+  }
+  if (result && Draw(random, 0, 3)) c.spec.outputs[0].type.dtype = small;
+  c.spec.attributes.Set("to", static_cast<int64_t>(result ? c.spec.outputs[0].type.dtype : DType::kFloat32));
+  c.in_place.clear();
+}
+
 KernelCase CrossEntropy(Random& random) {
   KernelCase c = Named("ai.pipec", "SoftmaxCrossEntropy");
   const DType dtype = AnyFloat(random);
@@ -83,6 +101,7 @@ KernelCase CrossEntropy(Random& random) {
   const Shape rows = c.spec.inputs[1].type.shape;
   c.spec.outputs = {{{dtype, sum ? Shape{} : rows}}, {{dtype, {}}}, {{dtype, rows}}};
   c.spec.outputs[Draw(random, 1, 2)].present = Draw(random, 0, 1) != 0;
+  DrawOwnCasts(c, dtype, {0}, false, random);
   return c;
 }
 
@@ -103,6 +122,7 @@ KernelCase CrossEntropyGrad(Random& random) {
   AddWeights(c, dtype, random);
   c.spec.outputs.push_back(c.spec.inputs[1]);
   if (Draw(random, 0, 1)) c.in_place = {1};
+  DrawOwnCasts(c, dtype, {1}, true, random);
   return c;
 }
 
@@ -146,14 +166,15 @@ Normalised DrawNormalised(KernelCase& c, Random& random) {
   return n;
 }
 
-KernelCase LayerNormalization(Random& random) {
-  KernelCase c = Named("", "LayerNormalization");
+KernelCase LayerNormalization(const std::string& domain, Random& random) {
+  KernelCase c = Named(domain, "LayerNormalization");
   const Normalised n = DrawNormalised(c, random);
   AddInput(c, n.x, random);
   AddInput(c, n.row, random);
   if (Draw(random, 0, 1)) AddInput(c, n.row, random);
   c.spec.outputs = {{n.x}, {n.statistics}, {n.statistics}};
   c.spec.outputs[Draw(random, 1, 2)].present = Draw(random, 0, 1) != 0;
+  if (!domain.empty()) DrawOwnCasts(c, n.x.dtype, {0}, true, random);
   return c;
 }
 
@@ -167,6 +188,7 @@ KernelCase LayerNormalizationInputGrad(Random& random) {
   AddInput(c, n.statistics, random, true);
   c.spec.outputs = {{n.x}};
   c.in_place = {static_cast<int>(Draw(random, -1, 1))};
+  DrawOwnCasts(c, n.x.dtype, {0, 1}, true, random);
   return c;
 }
 
@@ -179,6 +201,7 @@ KernelCase LayerNormalizationWeightGrad(Random& random) {
   AddInput(c, n.statistics, random, true);
   c.spec.outputs = {{n.row}};
   if (Draw(random, 0, 1)) c.spec.outputs.push_back({n.row});
+  DrawOwnCasts(c, n.x.dtype, {0, 1}, false, random);
   return c;
 }
 
@@ -351,7 +374,11 @@ void AddRowCases(std::map<std::pair<std::string, std::string>, MakeCase>& cases)
   for (const char* op : {"Softmax", "LogSoftmax"}) cases[{"", op}] = AlongAxis("", op, 1);
   for (const char* op : {"SoftmaxGrad", "LogSoftmaxGrad"})
     cases[{"ai.pipec", op}] = AlongAxis("ai.pipec", op, 2);
-  cases[{"", "LayerNormalization"}] = LayerNormalization;
+  for (const char* domain : {"", "ai.pipec"}) {
+    cases[{domain, "LayerNormalization"}] = [domain](Random& random) {
+      return LayerNormalization(domain, random);
+    };
+  }
   cases[{"ai.pipec", "LayerNormalizationInputGrad"}] = LayerNormalizationInputGrad;
   cases[{"ai.pipec", "LayerNormalizationWeightGrad"}] = LayerNormalizationWeightGrad;
 }

@@ -81,8 +81,8 @@ TEST_F(CudaPlans, RanksChangeNoNumberOfALanguageModel) {
   MakeModel("gpt --layers=2 --hidden=8 --heads=2 --sequence=4 --vocabulary=12 --dropout=0.2 --batch=1");
   for (const char* precision : {"fp32", "bf16"}) {
     const auto plan = [&](const char* schedule, int ranks) {
-      return MakePlan(absl::StrCat("--microbatches=2 --precision=", precision, " --schedule=", schedule,
-                                   " --stages=", ranks));
+      return MakePlan(absl::StrCat("--device=h200 --microbatches=2 --precision=", precision,
+                                   " --schedule=", schedule, " --stages=", ranks));
     };
     const Trained alone = TrainEmulated(plan("1f1b", 1), OnCuda(1), 0, options);
     EXPECT_EQ(std::set<double>(alone.losses.begin(), alone.losses.end()).size(), 3u);
@@ -101,7 +101,7 @@ TEST_F(CudaPlans, RanksAndRecomputeChangeNoNumberOfAttention) {
   cuda_emulation::SetDevices(2);
   MakeModel("gpt --layers=2 --hidden=16 --heads=2 --sequence=4 --vocabulary=12 --batch=1");
   const auto plan = [&](const std::string& flags) {
-    return MakePlan(absl::StrCat("--microbatches=2 --precision=bf16 ", flags));
+    return MakePlan(absl::StrCat("--device=h200 --microbatches=2 --precision=bf16 ", flags));
   };
   const Trained alone = TrainEmulated(plan("--stages=1 --recompute=none"), OnCuda(1), 0, options);
   uint64_t seed = 0;

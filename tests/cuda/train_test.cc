@@ -28,7 +28,7 @@ class CudaNets : public CudaPlans, public testing::WithParamInterface<std::tuple
 TEST_P(CudaNets, LearnWhatTheyLearnOnTheCpu) {
   const auto& [net, precision] = GetParam();
   MakeModel(net.model);
-  const std::string plan = MakePlan(absl::StrCat("--stages=1 --precision=", precision, " ", net.flags));
+  const std::string plan = MakePlan(absl::StrCat("--stages=1 --device=h200 --precision=", precision, " ", net.flags));
   if (HasFatalFailure()) return;
   // Where numbers have 8 or 11 bits a sum in another order is now and then another number: fewer steps in which
   // that grows.

@@ -8,6 +8,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "compiler/onnx/read/attribute_proto.h"
+#include "compiler/ops/casts.h"
+#include "runtime/base/small_floats.h"
 
 namespace pipec {
 namespace {
@@ -36,6 +38,16 @@ Body::Body(const Node& node, absl::string_view operands, absl::string_view scala
   }
   for (const auto& [name, value] : node.attributes) function_.add_attribute(name);
   results_.resize(node.outputs().size());
+  for (const Value* operand : node.inputs()) types_.push_back(operand ? operand->type : TensorType{});
+  const std::optional<OwnCasts> casts = OwnCastsOf(node.op(), node.domain());
+  if (!casts || !node.attributes.Has(kCastTo)) return;
+  for (int k = casts->first; k <= casts->last; ++k) {
+    if (!has(k) || !IsSmallFloat(types_[k].dtype)) continue;
+    types_[k].dtype = DType::kFloat32;
+    operands_[k] = Cast(operands_[k], DType::kFloat32);
+  }
+  const auto to = static_cast<DType>(node.attributes.Int(kCastTo));
+  if (to != DType::kFloat32) result_cast_ = to;
 }
 
 Body::Name Body::Op(absl::string_view op, Names inputs, AttributeList attributes) {
@@ -99,6 +111,7 @@ Body::Name Body::Full(DType dtype, absl::Span<const int64_t> shape, double value
 void Body::Result(int k, Name value) {
   if (!node_.output(k)) return;
   if (!sums_.empty()) value = Add(sums_[k], std::move(value));
+  if (k == 0 && result_cast_) value = Cast(std::move(value), *result_cast_);
   // A value that comes from outside, or is a result already, needs a name of its own.
   bool taken = std::find(results_.begin(), results_.end(), value) != results_.end();
   for (const std::string& input : function_.input()) taken |= input == value;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,7 +28,8 @@ class Body {
   const Node& node() const { return node_; }
   const Attributes& attributes() const { return node_.attributes; }
   bool has(int operand) const { return operand < OwnOperands(node_) && node_.input(operand) != nullptr; }
-  const TensorType& type(int operand) const { return node_.input(operand)->type; }
+  // Behind the casts that the node has itself (compiler/ops/casts.h), as `in` is.
+  const TensorType& type(int operand) const { return types_[operand]; }
   const Shape& shape(int operand) const { return type(operand).shape; }
   int rank(int operand) const { return static_cast<int>(shape(operand).size()); }
   // "" if the operand is absent.
@@ -77,6 +79,8 @@ class Body {
 
   const Node& node_;
   Names operands_, sums_, results_;
+  std::vector<TensorType> types_;
+  std::optional<DType> result_cast_;  // of result 0
   std::map<std::string, Name> constants_;
   onnx::FunctionProto function_;
   int made_ = 0;

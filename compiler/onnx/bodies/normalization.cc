@@ -31,6 +31,16 @@ void LogSoftmaxGrad(Body& b) {
   b.Result(0, b.Sub(b.in(0), b.Mul(b.Op("Exp", {b.in(1)}), sum)));
 }
 
+// (X, scale, bias?) -> (Y, mean?, inv_std_dev?)
+void LayerNormalization(Body& b) {
+  const int results = static_cast<int>(b.node().outputs().size());
+  const Body::Names made =
+      b.Ops("LayerNormalization", {b.in(0), b.in(1), b.in(2)},
+            {{"axis", b.attributes().Int("axis", -1)}, {"epsilon", b.attributes().Float("epsilon", 1e-5f)}},
+            results);
+  for (int k = 0; k < results; ++k) b.Result(k, made[k]);
+}
+
 // (dY, X, scale, mean, inv_std_dev) -> (dX)
 void LayerNormalizationInputGrad(Body& b) {
   const Axes axes = From(AxisOf(b, 1, -1), b.rank(1));
@@ -110,6 +120,7 @@ void BatchNormalizationWeightGrad(Body& b) {
 const BodyRow kRows[] = {
     {"SoftmaxGrad", "dY Y", "", SoftmaxGrad},
     {"LogSoftmaxGrad", "dY Y", "", LogSoftmaxGrad},
+    {"LayerNormalization", "X scale bias", "", LayerNormalization},
     {"LayerNormalizationInputGrad", "dY X scale mean inv_std_dev", "", LayerNormalizationInputGrad},
     {"LayerNormalizationWeightGrad", "dY X mean inv_std_dev", "", LayerNormalizationWeightGrad},
     {"TrainingBatchNormalization", "X scale bias running_mean running_variance", "",

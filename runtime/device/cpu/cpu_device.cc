@@ -10,6 +10,7 @@
 #include "runtime/device/cpu/parallel_for.h"
 #include "runtime/device/cpu/small_float_rows.h"
 #include "runtime/device/host_device.h"
+#include "runtime/device/operands/own_casts.h"
 #include "runtime/device/operands/sums.h"
 #include "runtime/device/widened_kernel.h"
 
@@ -76,6 +77,7 @@ class CpuDevice : public HostDevice {
  private:
   // Few kernels take float16 and bfloat16 themselves: those that only move or convert.
   absl::StatusOr<std::unique_ptr<Kernel>> PrepareOrWiden(const KernelSpec& spec, cpu::PrepareFunction prepare) const {
+    if (HasOwnCasts(spec)) return MakeWidenedKernel(spec, conversions_, prepare);
     absl::StatusOr<std::unique_ptr<Kernel>> kernel = prepare(spec);
     if (absl::IsUnimplemented(kernel.status()) && HasSmallFloats(spec))
       return MakeWidenedKernel(spec, conversions_, prepare);

@@ -25,6 +25,10 @@ Attributes Grouped(std::vector<int64_t> shape) {
   return With({{"shape", std::move(shape)}, {"group", int64_t{2}}});
 }
 
+// Of an op with casts of its own.
+const TensorType kSmall{DType::kBFloat16, {2, 3}};
+Attributes ToType(DType dtype) { return With({{"to", static_cast<int64_t>(dtype)}}); }
+
 std::vector<Case> Cases() {
   const TensorType x{kF32, {2, 3}}, scalar{kF32, {}}, sum{kF64, {}}, labels{kI64, {2}}, vector{kF32, {2}};
   const TensorType absent, image{kF32, {2, 3, 4}}, c{kF32, {3}}, count{kI64, {}};
@@ -66,6 +70,19 @@ std::vector<Case> Cases() {
       {"GeluGrad", {x, x}, {}, {x}},
       {"SoftmaxGrad", {x, x}, With({{"axis", int64_t{-1}}}), {x}},
       {"LogSoftmaxGrad", {x, x}, With({{"axis", int64_t{0}}}), {x}},
+      {"LayerNormalization", {x, {kF32, {3}}, {kF32, {3}}}, {}, {x, {kF32, {2, 1}}, {kF32, {2, 1}}}},
+      {"LayerNormalization", {kSmall, {kF32, {3}}}, ToType(DType::kBFloat16), {kSmall}},
+      {"LayerNormalization", {x, {kF32, {3}}}, ToType(DType::kFloat16), {{DType::kFloat16, {2, 3}}}},
+      {"LayerNormalizationInputGrad",
+       {kSmall, x, {kF32, {3}}, {kF32, {2, 1}}, {kF32, {2, 1}}},
+       ToType(DType::kBFloat16),
+       {kSmall}},
+      {"LayerNormalizationWeightGrad",
+       {x, kSmall, {kF32, {2, 1}}, {kF32, {2, 1}}},
+       ToType(kF32),
+       {{kF32, {3}}, {kF32, {3}}}},
+      {"SoftmaxCrossEntropy", {kSmall, labels}, ToType(kF32), {scalar, scalar, vector}},
+      {"SoftmaxCrossEntropyGrad", {scalar, kSmall, labels, vector}, ToType(DType::kBFloat16), {kSmall}},
       {"LayerNormalizationInputGrad", {x, x, {kF32, {3}}, {kF32, {2, 1}}, {kF32, {2, 1}}}, {}, {x}},
       {"LayerNormalizationWeightGrad",
        {x, x, {kF32, {2, 1}}, {kF32, {2, 1}}},
@@ -193,12 +210,30 @@ TEST(Infer, RefusesWrongOperands) {
       if (good.inputs.size() < 2) continue;
       Case taller = good;
       const bool free = good.op == "GradientScale" || good.op == "FusedMatMul" || good.op == "Gradient" ||
+                        (good.op == "LayerNormalization" && k == 0) ||
                         (good.op == "TrainingBatchNormalization" && k == 0);  // an axis of its own
       if (taller.inputs[k].shape.empty() || free) continue;
       taller.inputs[k].shape[0] += 8;
       EXPECT_FALSE(Infer(taller).ok()) << good.op << " operand " << k;
     }
   }
+}
+
+TEST(Infer, RefusesWrongCasts) {
+  const TensorType x{kF32, {2, 3}}, row{kF32, {3}};
+  const auto error = [](std::vector<TensorType> inputs, DType to) {
+    const Case c{"LayerNormalization", std::move(inputs), ToType(to), {{}}};
+    return std::string(Infer(c).status().message());
+  };
+  EXPECT_THAT(error({x, row}, kF64), HasSubstr("attribute to makes float32 float64"));
+  EXPECT_THAT(error({{kF64, {2, 3}}, {kF64, {3}}}, kF32), HasSubstr("attribute to makes float64 float32"));
+  EXPECT_THAT(error({kSmall, {DType::kBFloat16, {3}}}, kF32), HasSubstr("operand 1 must be float32[3]"));
+  // Its results are no rows.
+  const Case gradient{"LayerNormalizationWeightGrad",
+                      {x, x, {kF32, {2, 1}}, {kF32, {2, 1}}},
+                      ToType(DType::kBFloat16),
+                      {{}}};
+  EXPECT_FALSE(Infer(gradient).ok());
 }
 
 TEST(Infer, RefusesWrongProducts) {

@@ -1,7 +1,7 @@
 // One helper node each, with its operands.
-#include <limits>
-
 #include "helper_body_cases.h"
+
+#include <limits>
 
 namespace pipec {
 namespace {
@@ -11,6 +11,12 @@ using Ints = std::vector<int64_t>;
 std::vector<Value*> Helper(SmallModel& m, absl::string_view op, std::vector<Value*> inputs,
                            Attributes::Map attributes = {}, int outputs = 1) {
   return m.Ops(op, std::move(inputs), std::move(attributes), kPipecDomain, outputs);
+}
+
+// Random numbers of another type.
+constexpr auto kWide = static_cast<int64_t>(DType::kFloat32), kSmall = static_cast<int64_t>(DType::kBFloat16);
+Value* As(SmallModel& m, int64_t dtype, std::vector<int64_t> shape) {
+  return m.Op("Cast", {m.Random(std::move(shape))}, {{"to", dtype}});
 }
 
 Attributes::Map ClassLoss(float smoothing, const char* reduction = "sum") {
@@ -74,13 +80,15 @@ std::vector<HelperCase> HelperCases() {
        }},
       {"FusedAttention",
        [](M& m) {
-         return Helper(m, "FusedAttention", {m.Random({2, 3, 5, 4}), m.Random({2, 3, 5, 4}), m.Random({2, 3, 5, 2})},
+         return Helper(m, "FusedAttention",
+                       {m.Random({2, 3, 5, 4}), m.Random({2, 3, 5, 4}), m.Random({2, 3, 5, 2})},
                        {{"scale", 0.7f}, {"causal", int64_t{1}}}, 2);
        }},
       {"FusedAttention",
        [](M& m) {
          return Helper(m, "FusedAttention",
-                       {m.Random({2, 3, 4}), m.Random({2, 5, 4}), m.Random({2, 5, 2}), m.Random({3, 1})}, {}, 2);
+                       {m.Random({2, 3, 4}), m.Random({2, 5, 4}), m.Random({2, 5, 2}), m.Random({3, 1})}, {},
+                       2);
        }},
       {"FusedAttention",
        [](M& m) {
@@ -304,6 +312,25 @@ std::vector<HelperCase> HelperCases() {
        [](M& m) {
          return Helper(m, "LogSoftmaxGrad", {m.Random({2, 3, 4}), m.Random({2, 3, 4})},
                        {{"axis", int64_t{-1}}});
+       }},
+      {"LayerNormalization",
+       [](M& m) {
+         Value* const y = Helper(m, "LayerNormalization", {As(m, kSmall, {3, 2, 4}), As(m, kWide, {2, 4})},
+                                 {{"axis", int64_t{1}}, {"to", kSmall}})[0];
+         return m.Ops("Cast", {y}, {{"to", kWide}});
+       }},
+      {"LayerNormalizationInputGrad",
+       [](M& m) {
+         return Helper(m, "LayerNormalizationInputGrad",
+                       {As(m, kSmall, {3, 2, 4}), As(m, kSmall, {3, 2, 4}), As(m, kWide, {2, 4}),
+                        As(m, kWide, {3, 1, 1}), As(m, kWide, {3, 1, 1})},
+                       {{"axis", int64_t{1}}, {"to", kWide}});
+       }},
+      {"SoftmaxCrossEntropyGrad",
+       [](M& m) {
+         return Helper(m, "SoftmaxCrossEntropyGrad",
+                       {As(m, kWide, {}), As(m, kSmall, {3, 4}), m.Ints({3}, {2, 0, 3}), As(m, kWide, {3})},
+                       {{"axis", int64_t{1}}, {"to", kWide}});
        }},
       {"LayerNormalizationInputGrad",
        [](M& m) {

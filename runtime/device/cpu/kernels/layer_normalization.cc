@@ -163,6 +163,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareWeightGrad(const KernelSpec& spec
 
 void RegisterLayerNormalizationKernels(KernelRegistry& registry) {
   registry.Add("LayerNormalization", "", PrepareForward);
+  registry.Add("LayerNormalization", kPipecDomain, PrepareForward);
   registry.Add("LayerNormalizationInputGrad", kPipecDomain, PrepareInputGrad);
   registry.Add("LayerNormalizationWeightGrad", kPipecDomain, PrepareWeightGrad);
 }
