@@ -38,6 +38,7 @@ MakeCase Forward(const std::string& domain, const std::string& op) {
     }
     c.scalars.training = Draw(random, 0, 1) != 0;
     if (Draw(random, 0, 1)) c.in_place = {0};
+    if (!domain.empty()) DrawOwnCasts(c, x.dtype, {0}, true, random);
     return c;
   };
 }
@@ -67,6 +68,7 @@ MakeCase Gradient(const std::string& op, bool inputs) {
     c.spec.attributes.Set("epsilon", 0.01f);
     c.spec.outputs = {{inputs ? x : row}};
     if (!inputs && Draw(random, 0, 1)) c.spec.outputs.push_back({row});
+    DrawOwnCasts(c, x.dtype, {0, 1}, inputs, random);
     return c;
   };
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <random>
 #include <string>
 #include <vector>
@@ -92,6 +93,22 @@ inline Shape Together(const std::vector<Shape>& shapes) {
 
 inline std::string Int64s(const std::vector<int64_t>& values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t));
+}
+
+// More often than not, of an op that computes in float32: these operands, and the result, cast by the op itself from and to
+// one type of 16 bits, each or not.
+inline void DrawOwnCasts(KernelCase& c, DType dtype, std::initializer_list<int> operands, bool result,
+                         Random& random) {
+  if (dtype != DType::kFloat32 || !Draw(random, 0, 3)) return;
+  const DType small = Draw(random, 0, 1) ? DType::kBFloat16 : DType::kFloat16;
+  for (const int k : operands) {
+    if (!Draw(random, 0, 3)) continue;
+    c.spec.inputs[k].type.dtype = small;
+    c.inputs[k] = RandomContents(c.spec.inputs[k].type, random);
+  }
+  if (result && Draw(random, 0, 3)) c.spec.outputs[0].type.dtype = small;
+  c.spec.attributes.Set("to", static_cast<int64_t>(result ? c.spec.outputs[0].type.dtype : DType::kFloat32));
+  c.in_place.clear();
 }
 
 }  // namespace pipec

@@ -1,7 +1,6 @@
 #include "tests/cuda/row_cases.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -73,22 +72,6 @@ void AddWeights(KernelCase& c, DType dtype, Random& random) {
   const int64_t axis = c.spec.attributes.Int("axis", -1);
   if (Draw(random, 0, 1)) AddInput(c, {dtype, {axis < 0 ? logits.back() : logits[axis]}}, random, true);
   if (Draw(random, 0, 1)) c.spec.attributes.Set("label_smoothing", 0.1f);
-}
-
-// More often than not, of an op that computes in float32: these operands, and the result, cast by the op itself from and to
-// one type of 16 bits, each or not.
-void DrawOwnCasts(KernelCase& c, DType dtype, std::initializer_list<int> operands, bool result,
-                  Random& random) {
-  if (dtype != DType::kFloat32 || !Draw(random, 0, 3)) return;
-  const DType small = Draw(random, 0, 1) ? DType::kBFloat16 : DType::kFloat16;
-  for (const int k : operands) {
-    if (!Draw(random, 0, 3)) continue;
-    c.spec.inputs[k].type.dtype = small;
-    c.inputs[k] = RandomContents(c.spec.inputs[k].type, random);
-  }
-  if (result && Draw(random, 0, 3)) c.spec.outputs[0].type.dtype = small;
-  c.spec.attributes.Set("to", static_cast<int64_t>(result ? c.spec.outputs[0].type.dtype : DType::kFloat32));
-  c.in_place.clear();
 }
 
 KernelCase CrossEntropy(Random& random) {

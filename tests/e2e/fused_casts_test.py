@@ -32,6 +32,16 @@ class FusedCasts(Case):
                 with self.subTest(precision=precision, schedule=schedule):
                     self.assert_same_run(train(*how), apart, schedule)
 
+    def test_convolutional_nets(self):
+        self.run_tool("make-model", "resnet", "--layers=1", "--hidden=4", "--image=3x16x16", "--batch=symbolic", "--seed=1", "-o", self.model)
+        flags = [*COMMON, "--precision=bf16"]
+        runs = [self.train(self.compile(self.model, *flags, *more), "synthetic", "--steps=3")
+                for more in (["--stages=1", APART], ["--stages=1"], ["--stages=4"])]
+        for run in runs[1:]:
+            self.assert_same_run(run, runs[0], "resnet")
+        of_normalization = re.compile(r"BatchNormalization\w*\(.*to=(?:1|16)}")
+        self.assertEqual(len(of_normalization.findall(self.printed("training", "--precision=bf16"))), 36)
+
     def test_inference(self):
         outputs = []
         for k, flags in enumerate((["--stages=1", APART], ["--stages=1"], ["--stages=4"])):

@@ -9,6 +9,7 @@
 #include "runtime/base/status.h"
 #include "runtime/device/cuda/kernels/channels.cuh"
 #include "runtime/device/cuda/kernels/make_kernel.h"
+#include "runtime/device/cuda/kernels/own_casts.h"
 #include "runtime/device/cuda/kernels/register.h"
 
 namespace pipec::cuda {
@@ -22,16 +23,16 @@ struct Mode {
 };
 
 // Of X against the channel's first element, so that little is lost where the mean is large.
-template <typename T>
+template <typename X>
 struct Moments {
-  const T* x;
+  const X* x;
   int64_t places;
   Mode mode;
   __device__ bool Unwanted() const { return !mode.training(); }
   template <int kLanes>
   __device__ void Add(int64_t element, int64_t channel, TwoSums& sums) const {
     const double pivot = Widen(x[channel * places]);
-    const Lanes<kLanes, T> lanes = LoadLanes<kLanes>(x + element);
+    const Lanes<kLanes, X> lanes = LoadLanes<kLanes>(x + element);
 #pragma unroll
     for (int k = 0; k < kLanes; ++k) {
       const double own = static_cast<double>(Widen(lanes.values[k])) - pivot;
@@ -41,9 +42,10 @@ struct Moments {
   }
 };
 
-template <typename T>
+template <typename T, typename X>
 struct Statistics {
-  const T *x, *scale, *bias, *mean, *variance;
+  const X* x;
+  const T *scale, *bias, *mean, *variance;
   T *mean_out, *variance_out;  // null: not wanted
   Compute<T>* coefficients;    // 2 x channels: factor, shift
   double epsilon, momentum;
@@ -51,9 +53,9 @@ struct Statistics {
 };
 
 // A thread a channel.
-template <typename T>
+template <typename T, typename X>
 __global__ void __launch_bounds__(kThreads)
-    FinishStatistics(const Statistics<T> at, const AxisView view, const Mode mode, int64_t splits,
+    FinishStatistics(const Statistics<T, X> at, const AxisView view, const Mode mode, int64_t splits,
                      const TwoSums* partial) {
   const double n = static_cast<double>(view.outer * view.inner);
   for (int64_t c = FirstItem(); c < view.length; c += ItemStride()) {
@@ -77,17 +79,18 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <typename T, int kLanes>
+template <typename T, typename X, typename Y, int kLanes>
 __global__ void __launch_bounds__(kThreads)
-    Normalise(const T* x, const Compute<T>* coefficients, T* y, const AxisView view) {
+    Normalise(const X* x, const Compute<T>* coefficients, Y* y, const AxisView view) {
   const int64_t rows = view.outer * view.length;
   for (RowWalk walk(FirstThread(), AllThreads(), view.inner / kLanes); walk.row() < rows; walk.Next()) {
     const int64_t channel = walk.row() % view.length, at = walk.row() * view.inner + walk.item() * kLanes;
     const Compute<T> factor = coefficients[channel], shift = coefficients[view.length + channel];
-    Lanes<kLanes, T> lanes = LoadLanes<kLanes>(x + at);
+    const Lanes<kLanes, X> lanes = LoadLanes<kLanes>(x + at);
+    Lanes<kLanes, Y> results;
 #pragma unroll
-    for (T& own : lanes.values) own = Narrow<T>(Widen(own) * factor + shift);
-    StoreLanes<kLanes>(y + at, lanes);
+    for (int k = 0; k < kLanes; ++k) results.values[k] = Narrow<Y>(Widen(lanes.values[k]) * factor + shift);
+    StoreLanes<kLanes>(y + at, results);
   }
 }
 
@@ -99,58 +102,63 @@ absl::StatusOr<std::unique_ptr<Kernel>> PrepareForward(const KernelSpec& spec, C
   if (x.shape.size() > 1) {
     ASSIGN_OR_RETURN(view, ViewAlong(x.shape, 1));
   }
-  for (int k = 1; k < 5; ++k) RETURN_IF_ERROR(CheckInputElements(spec, k, x.dtype, view.length));
-  RETURN_IF_ERROR(CheckOutput(spec, 0, x));
+  const DType dtype = ComputedType(spec, x.dtype), y_dtype = CastResultType(spec, x.dtype);
+  for (int k = 1; k < 5; ++k) RETURN_IF_ERROR(CheckInputElements(spec, k, dtype, view.length));
+  RETURN_IF_ERROR(CheckOutput(spec, 0, {y_dtype, x.shape}));
   const bool always = spec.attributes.Int("training_mode", 0) != 0;
   for (int k = 1; k < 3; ++k) {
     if (HasOutput(spec, k) && !always && !kHelper)
       return Invalid(spec, absl::StrCat("output ", k, " needs training_mode=1"));
-    RETURN_IF_ERROR(CheckOutputElements(spec, k, x.dtype, view.length));
+    RETURN_IF_ERROR(CheckOutputElements(spec, k, dtype, view.length));
   }
   const double epsilon = spec.attributes.Float("epsilon", 1e-5f);
   const double momentum = spec.attributes.Float("momentum", 0.9f);
   const bool has_mean = HasOutput(spec, 1), has_variance = HasOutput(spec, 2);
-  return ForAllFloats(spec, x.dtype, [=](auto tag) -> std::unique_ptr<Kernel> {
+  const std::array types{x.dtype, y_dtype};
+  return ForOwnCasts(spec, dtype, types, [=](auto tag, auto x_tag, auto y_tag) -> std::unique_ptr<Kernel> {
     using T = typename decltype(tag)::type;
+    using X = typename decltype(x_tag)::type;
+    using Y = typename decltype(y_tag)::type;
+    constexpr int kLanes = kTogether<X, Y>;
     const int64_t sums = SumsBytes(view);
     const int64_t workspace = sums + 2 * view.length * static_cast<int64_t>(sizeof(Compute<T>));
     return MakeKernel(workspace, [=](cudaStream_t stream, const KernelArguments& arguments) -> absl::Status {
       if (view.outer * view.length * view.inner == 0) return absl::OkStatus();
-      const T* const x = Input<T>(arguments, 0);
-      T* const y = Output<T>(arguments, 0);
+      const X* const x = Input<X>(arguments, 0);
+      Y* const y = Output<Y>(arguments, 0);
       auto* const partial = static_cast<TwoSums*>(arguments.workspace);
       auto* const coefficients =
           reinterpret_cast<Compute<T>*>(static_cast<std::byte*>(arguments.workspace) + sums);
       const Mode mode{kHelper ? arguments.scalars : nullptr, always};
-      const bool wide = RowsAreVectors<T>(view) && Aligned(x);
+      const bool wide = RowsAreVectors<kLanes>(view) && Aligned(x);
       if (kHelper || always) {
-        RETURN_IF_ERROR(LaunchSums<T>(stream, Moments<T>{x, view.inner, mode}, view, wide, partial));
+        RETURN_IF_ERROR(LaunchSums<kLanes>(stream, Moments<X>{x, view.inner, mode}, view, wide, partial));
       }
-      const Statistics<T> at{x,
-                             Input<T>(arguments, 1),
-                             Input<T>(arguments, 2),
-                             Input<T>(arguments, 3),
-                             Input<T>(arguments, 4),
-                             has_mean ? Output<T>(arguments, 1) : nullptr,
-                             has_variance ? Output<T>(arguments, 2) : nullptr,
-                             coefficients,
-                             epsilon,
-                             momentum,
-                             !kHelper};
-      RETURN_IF_ERROR(Launch(FinishStatistics<T>, BlocksFor(view.length), kThreads, stream, at, view, mode,
+      const Statistics<T, X> at{x,
+                                Input<T>(arguments, 1),
+                                Input<T>(arguments, 2),
+                                Input<T>(arguments, 3),
+                                Input<T>(arguments, 4),
+                                has_mean ? Output<T>(arguments, 1) : nullptr,
+                                has_variance ? Output<T>(arguments, 2) : nullptr,
+                                coefficients,
+                                epsilon,
+                                momentum,
+                                !kHelper};
+      RETURN_IF_ERROR(Launch(FinishStatistics<T, X>, BlocksFor(view.length), kThreads, stream, at, view, mode,
                              SplitsOf(view), partial));
       const bool wide_rows = wide && Aligned(y);
-      const int64_t items = view.outer * view.length * view.inner / (wide_rows ? Vector<T>::kSize : 1);
-      return Launch(wide_rows ? Normalise<T, Vector<T>::kSize> : Normalise<T, 1>, BlocksFor(items), kThreads,
-                    stream, x, coefficients, y, view);
+      const int64_t items = view.outer * view.length * view.inner / (wide_rows ? kLanes : 1);
+      return Launch(wide_rows ? Normalise<T, X, Y, kLanes> : Normalise<T, X, Y, 1>, BlocksFor(items),
+                    kThreads, stream, x, coefficients, y, view);
     });
   });
 }
 
 template <typename T>
-__global__ void __launch_bounds__(kThreads) MoveAverage(const T* average, const T* x, T* out, int64_t n,
-                                                        double momentum, const StepScalars* scalars,
-                                                        const UpdateGate* gate) {
+__global__ void __launch_bounds__(kThreads)
+    MoveAverage(const T* average, const T* x, T* out, int64_t n, double momentum, const StepScalars* scalars,
+                const UpdateGate* gate) {
   if (!scalars->training || *gate != 0) return;
   for (int64_t i = FirstItem(); i < n; i += ItemStride()) {
     const double moved =

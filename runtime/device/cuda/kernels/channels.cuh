@@ -12,40 +12,31 @@
 
 namespace pipec::cuda {
 
-// kLanes elements next to each other: one, or the 16 bytes that one instruction loads or stores.
+// kLanes elements next to each other: one, or as many as one instruction loads or stores, 16 bytes at most.
 template <int kLanes, typename T>
 struct Lanes {
   T values[kLanes];
 };
 template <int kLanes, typename T>
 __device__ __forceinline__ Lanes<kLanes, T> LoadLanes(const T* at) {
+  const Vector<T, kLanes> vector = LoadElements<kLanes>(at);
   Lanes<kLanes, T> lanes;
-  if constexpr (kLanes == Vector<T>::kSize) {
-    const Vector<T> vector = LoadVector(at);
 #pragma unroll
-    for (int k = 0; k < kLanes; ++k) lanes.values[k] = vector.values[k];
-  } else {
-    static_assert(kLanes == 1);
-    lanes.values[0] = *at;
-  }
+  for (int k = 0; k < kLanes; ++k) lanes.values[k] = vector.values[k];
   return lanes;
 }
 template <int kLanes, typename T>
 __device__ __forceinline__ void StoreLanes(T* at, const Lanes<kLanes, T>& lanes) {
-  if constexpr (kLanes == Vector<T>::kSize) {
-    Vector<T> vector;
+  Vector<T, kLanes> vector;
 #pragma unroll
-    for (int k = 0; k < kLanes; ++k) vector.values[k] = lanes.values[k];
-    StoreVector(at, vector);
-  } else {
-    *at = lanes.values[0];
-  }
+  for (int k = 0; k < kLanes; ++k) vector.values[k] = lanes.values[k];
+  StoreVector(at, vector);
 }
 
-// Whether a row of places is whole vectors, wherever it begins in operands that are aligned.
-template <typename T>
+// Whether a row of places is so many elements taken at once, wherever it begins in operands that are aligned.
+template <int kLanes>
 bool RowsAreVectors(const AxisView& view) {
-  return view.inner % Vector<T>::kSize == 0;
+  return view.inner % kLanes == 0;
 }
 
 struct TwoSums {
@@ -91,15 +82,15 @@ __device__ __forceinline__ TwoSums SumOfSplits(const TwoSums* partial, int64_t c
   return sums;
 }
 
-// `wide`: rows are vectors, and every operand is aligned.
-template <typename T, typename Terms>
+// `wide`: rows are kLanes elements taken at once, and every operand is aligned.
+template <int kLanes, typename Terms>
 absl::Status LaunchSums(cudaStream_t stream, const Terms& terms, const AxisView& view, bool wide,
                         TwoSums* partial) {
   const int64_t splits = SplitsOf(view);
   const dim3 blocks(static_cast<unsigned>(splits),
                     static_cast<unsigned>(std::min<int64_t>(view.length, 1 << 15)));
-  return Launch(wide ? SumChannels<Vector<T>::kSize, Terms> : SumChannels<1, Terms>, blocks, kThreads, stream,
-                terms, view, splits, partial);
+  return Launch(wide ? SumChannels<kLanes, Terms> : SumChannels<1, Terms>, blocks, kThreads, stream, terms,
+                view, splits, partial);
 }
 
 }  // namespace pipec::cuda
