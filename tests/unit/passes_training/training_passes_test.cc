@@ -152,7 +152,7 @@ TEST(TrainingPassesTest, TrainAndFreezeChooseParametersAndNothingIsComputedForTh
 
 TEST(TrainingPassesTest, RefusesBadRegexesAndAChoiceOfNothing) {
   for (const auto& [train, freeze, message] : std::vector<std::tuple<std::string, std::string, std::string>>{
-           {"(", "", "--train=("}, {"", "[", "--freeze=["}, {"nothing", "", "no parameter to train"}}) {
+           {"(", "", "'(' is no regular"}, {"", "[", "'[' is no regular"}, {"nothing", "", "no parameter to train"}}) {
     SmallModel m;
     MakeLoss(m, m.Op("Mul", {m.Input({3}), m.Parameter({3})}));
     CompileOptions options;
