@@ -1,11 +1,11 @@
 // Casts around an op that computes in float32 become its own.
 //   before:  x32 = Cast(x); y32 = LayerNormalization(x32, scale, bias); y = Cast(y32)        x, y bfloat16
 //   after:   y = ai.pipec::LayerNormalization<to = bfloat16>(x, scale, bias)
-// So no float32 form of an activation, of logits or of their gradients is written and read: the numbers are the same, and
-// a GPU, whose memory these ops wait for, moves half or less. Which operands and results: compiler/ops/casts.h. A
+// So no float32 form of an activation, of logits or of their gradients is written and read: the numbers are the same,
+// and a GPU, whose memory these ops wait for, moves half or less. Which operands and results: compiler/ops/casts.h. A
 // result only if nobody reads it in float32.
-// For GPUs alone: the CPU's kernels widen into a workspace of their own, which would be no smaller than what it replaces,
-// and is not in the plan.
+// For GPUs alone: the CPU's kernels widen into a workspace of their own, which would be no smaller than what it
+// replaces, and is not in the plan.
 //
 // Level model. After gradients and the passes on casts, whose casts of one consumer each are then here; before
 // split-backward, to which a node with its casts is one.

@@ -49,11 +49,9 @@ class Gpt {
   }
 
   std::string Mlp(const std::string& name, const std::string& x) {
-    onnx::NodeProto* gelu =
-        w_.Node("Gelu", name + ".gelu", {Linear(w_, name + ".c_fc", x, size_.hidden, 4 * size_.hidden)}, 1);
-    ModelWriter::SetString(gelu, "approximate", "tanh");  // GPT-2's
-    return dropout_(name + ".dropout",
-                    Linear(w_, name + ".c_proj", gelu->output(0), 4 * size_.hidden, size_.hidden));
+    const std::string h =
+        w_.Op("Gelu", name + ".gelu", {Linear(w_, name + ".c_fc", x, size_.hidden, 4 * size_.hidden)});
+    return dropout_(name + ".dropout", Linear(w_, name + ".c_proj", h, 4 * size_.hidden, size_.hidden));
   }
 
   ModelWriter& w_;

@@ -148,13 +148,6 @@ void ModelWriter::SetInt(onnx::NodeProto* node, const std::string& name, int64_t
   attribute->set_i(value);
 }
 
-void ModelWriter::SetString(onnx::NodeProto* node, const std::string& name, const std::string& value) {
-  auto* attribute = node->add_attribute();
-  attribute->set_name(name);
-  attribute->set_type(onnx::AttributeProto::STRING);
-  attribute->set_s(value);
-}
-
 void ModelWriter::SetFloat(onnx::NodeProto* node, const std::string& name, float value) {
   auto* attribute = node->add_attribute();
   attribute->set_name(name);

@@ -50,7 +50,6 @@ class ModelWriter {
   std::string Op(const std::string& op, const std::string& name, const std::vector<std::string>& inputs);
 
   static void SetInt(onnx::NodeProto* node, const std::string& name, int64_t value);
-  static void SetString(onnx::NodeProto* node, const std::string& name, const std::string& value);
   static void SetFloat(onnx::NodeProto* node, const std::string& name, float value);
   static void SetInts(onnx::NodeProto* node, const std::string& name, const std::vector<int64_t>& values);
 

@@ -28,7 +28,7 @@ class Block(nn.Module):
         q, k, v = (each.view(batch, tokens, HEADS, -1).transpose(1, 2) for each in self.qkv(self.before(x)).split(HIDDEN, 2))
         attended = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(attended.transpose(1, 2).reshape(x.shape))
-        return x + self.down(functional.gelu(self.up(self.between(x)), approximate="tanh"))
+        return x + self.down(functional.gelu(self.up(self.between(x))))
 
 
 class Gpt(nn.Module):

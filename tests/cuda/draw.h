@@ -95,8 +95,8 @@ inline std::string Int64s(const std::vector<int64_t>& values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t));
 }
 
-// More often than not, of an op that computes in float32: these operands, and the result, cast by the op itself from and to
-// one type of 16 bits, each or not.
+// More often than not, of an op that computes in float32: these operands, and the result, cast by the op itself from
+// and to one type of 16 bits, each or not.
 inline void DrawOwnCasts(KernelCase& c, DType dtype, std::initializer_list<int> operands, bool result,
                          Random& random) {
   if (dtype != DType::kFloat32 || !Draw(random, 0, 3)) return;

@@ -30,8 +30,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> WithCasts(const std::array<DType, n>& ty
   }
 }
 
-// make(tag of `t`, in which the op computes, tags of `types`, which are its operands' and result's). Those are `t` or, if
-// that is float32, each float32 or one type of 16 bits.
+// make(tag of `t`, in which the op computes, tags of `types`, which are its operands' and result's). Those are `t` or,
+// if that is float32, each float32 or one type of 16 bits.
 template <size_t n, typename Make>
 absl::StatusOr<std::unique_ptr<Kernel>> ForOwnCasts(const KernelSpec& spec, DType t,
                                                     const std::array<DType, n>& types, const Make& make) {
