@@ -28,7 +28,7 @@ int64_t ColumnSumsBytes(int64_t rows, int64_t columns) {
 // partial[(split * kSums + k) * columns + column]: what terms.Add<kLanes>(row, column, sums) adds to sums[k] of kLanes
 // neighbouring columns in the split's rows. A warp has 32 * kLanes columns and every kThreads / 32-th row.
 template <int kLanes, int kSums, typename C, typename Terms>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     SumColumns(const Terms terms, int64_t rows, int64_t columns, double* partial) {
   __shared__ C parts[kThreads];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
