@@ -30,15 +30,15 @@ struct Place {
   int line = 0;
 };
 
-enum class WarpAction { kSync, kShuffle, kVote };
+enum class WarpAction { kSync, kShuffle, kVote, kMatrix, kMultiply };
 
 // What a lane brings to a warp operation.
 struct WarpRequest {
   WarpAction action;
   uint32_t mask;
   Place place;
-  uint64_t value;  // to shuffle; for a vote 0 or 1
-  int source;      // of a shuffle: the lane to read
+  uint64_t value;   // to shuffle; for a vote 0 or 1; where a matrix is, or a MatrixLane
+  uint64_t source;  // of a shuffle: the lane to read; of a matrix: the step between its rows, in bytes
 };
 
 struct KernelThread {
@@ -117,6 +117,8 @@ class Block {
   void TryReleaseWarp(KernelThread& last);
   void ShuffleLanes(KernelThread& last, const Lanes& lanes);
   void OrderLanes(const Lanes& lanes);
+  void CheckMatrix(KernelThread& last, const Lanes& lanes);
+  void MultiplyLanes(KernelThread& last, const Lanes& lanes);
   void CheckGlobal(KernelThread& self, uintptr_t address, size_t bytes, Access access);
   void CheckShared(KernelThread& self, uintptr_t address, size_t bytes, Access access);
   std::string ThreadName(const KernelThread& thread) const;

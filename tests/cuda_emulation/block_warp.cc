@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "tests/cuda_emulation/block.h"
+#include "tests/cuda_emulation/matrix_lane.h"
 
 namespace cuda_emulation {
 
@@ -45,6 +46,12 @@ void Block::TryReleaseWarp(KernelThread& last) {
     case WarpAction::kShuffle:
       ShuffleLanes(last, lanes);
       break;
+    case WarpAction::kMatrix:
+      CheckMatrix(last, lanes);
+      break;
+    case WarpAction::kMultiply:
+      MultiplyLanes(last, lanes);
+      break;
     case WarpAction::kVote: {
       uint64_t ballot = 0;
       for (int lane = 0; lane < kWarpSize; ++lane) {
@@ -74,6 +81,45 @@ void Block::ShuffleLanes(KernelThread& last, const Lanes& lanes) {
                ", which takes no part in it");
     }
     thread->result = source->request.value;
+  }
+}
+
+// 256 bits of the address, and 16 bytes of the step (guide, "Warp Matrix Functions", "Description").
+void Block::CheckMatrix(KernelThread& last, const Lanes& lanes) {
+  const auto wrong = [&](const std::string& what) {
+    const Place& place = last.request.place;
+    Fail(last, cudaErrorLaunchFailure,
+         "the matrix at " + std::string(place.file) + ":" + std::to_string(place.line) + " " + what);
+  };
+  for (const KernelThread* thread : lanes) {
+    if (!thread) wrong("is not of a whole warp");
+    if (thread->request.value != last.request.value || thread->request.source != last.request.source)
+      wrong("is not the same for all lanes");
+  }
+  if (last.request.value % 32 != 0) wrong("does not begin at a multiple of 32 bytes");
+  if (last.request.source % 16 != 0)
+    wrong("has rows " + std::to_string(last.request.source) + " bytes apart, no multiple of 16");
+}
+
+void Block::MultiplyLanes(KernelThread& last, const Lanes& lanes) {
+  constexpr int kSide = kMatrixSide;
+  float a[kSide * kSide], b[kSide * kSide], c[kSide * kSide];
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    if (!lanes[lane]) Fail(last, cudaErrorLaunchFailure, "a product of matrices is not of a whole warp");
+    const auto& own = *reinterpret_cast<const MatrixLane*>(lanes[lane]->request.value);
+    for (int e = 0; e < kLaneElements; ++e) {
+      const int place = PlaceInMatrix(lane, e);
+      a[place] = own.a[e], b[place] = own.b[e], c[place] = own.c[e];
+    }
+  }
+  for (int i = 0; i < kSide; ++i) {
+    for (int k = 0; k < kSide; ++k) {
+      for (int j = 0; j < kSide; ++j) c[i * kSide + j] += a[i * kSide + k] * b[k * kSide + j];
+    }
+  }
+  for (int lane = 0; lane < kWarpSize; ++lane) {
+    auto& own = *reinterpret_cast<MatrixLane*>(lanes[lane]->request.value);
+    for (int e = 0; e < kLaneElements; ++e) own.d[e] = c[PlaceInMatrix(lane, e)];
   }
 }
 

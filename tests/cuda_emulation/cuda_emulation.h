@@ -10,6 +10,7 @@
 #include "tests/cuda_emulation/device_index.h"
 #include "tests/cuda_emulation/device_launch.h"
 #include "tests/cuda_emulation/device_math.h"
+#include "tests/cuda_emulation/device_matrix.h"
 #include "tests/cuda_emulation/device_warp.h"
 
 #undef __host__

@@ -3,6 +3,7 @@
 #include "tests/cuda_emulation/device_atomics.h"
 #include "tests/cuda_emulation/device_index.h"
 #include "tests/cuda_emulation/device_warp.h"
+#include "tests/cuda_emulation/matrix_lane.h"
 
 namespace cuda_emulation {
 
@@ -24,13 +25,26 @@ void WaitForWarp(uint32_t mask, const char* file, int line) noexcept {
 
 uint64_t ShuffleInWarp(uint32_t mask, uint64_t value, int source, const char* file, int line) noexcept {
   const Pause pause;
-  return pause.self.block->Warp(pause.self, {WarpAction::kShuffle, mask, {file, line}, value, source});
+  return pause.self.block->Warp(
+      pause.self, {WarpAction::kShuffle, mask, {file, line}, value, static_cast<uint64_t>(source)});
 }
 
 uint32_t VoteInWarp(uint32_t mask, bool vote, const char* file, int line) noexcept {
   const Pause pause;
   return static_cast<uint32_t>(
       pause.self.block->Warp(pause.self, {WarpAction::kVote, mask, {file, line}, vote, 0}));
+}
+
+void MeetAtMatrix(const void* address, size_t step_bytes, const char* file, int line) noexcept {
+  const Pause pause;
+  pause.self.block->Warp(
+      pause.self, {WarpAction::kMatrix, ~0u, {file, line}, reinterpret_cast<uintptr_t>(address), step_bytes});
+}
+
+void MultiplyInWarp(MatrixLane& lane, const char* file, int line) noexcept {
+  const Pause pause;
+  pause.self.block->Warp(pause.self,
+                         {WarpAction::kMultiply, ~0u, {file, line}, reinterpret_cast<uintptr_t>(&lane), 0});
 }
 
 void CheckAtomic(const void* address, size_t bytes) noexcept {

@@ -76,10 +76,7 @@ template <typename T>
 __global__ void __launch_bounds__(kTileThreads) Attend(const Forward<T> at) {
   using C = Compute<T>;
   using Part = TilePart<C>;
-  __shared__ Vector<C> left[kSlice * kUnits];
-  __shared__ Vector<C> right[kSlice * kUnits];
-  __shared__ Vector<C> weights[kSide<C> * kUnits];
-  const Factors<C> factors{left, right, weights};
+  __shared__ Tiles<T> tiles;
   const OwnTile<C> own(at.q.rows, true);
   const Matrix<T> q = at.q.OfHead(own.head), k = at.k.OfHead(own.head), v = at.v.OfHead(own.head);
   const HeadScores<C> head = at.scores.OfHead(own.head);
@@ -89,11 +86,11 @@ __global__ void __launch_bounds__(kTileThreads) Attend(const Forward<T> at) {
   for (int column = 0; column < columns; column += kSide<C>) {
     const TileOfScores<C, false> tile{head, own.row, column};
     Part scores;
-    AddProductOfRows(q, own.row, k, column, factors, scores);
-    tile.Finish(scores, weights);
+    tiles.AddProductOfRows(q, own.row, k, column, scores);
+    tile.Finish(scores, tiles);
     softmax.Weigh(tile, scores, o);
-    scores.Store(weights);
-    AddProductOfTile(v, column, own.column, factors, o);
+    tiles.StoreFactor(scores);
+    tiles.AddProductOfFactor(v, column, own.column, o);
   }
 #pragma unroll
   for (int i = 0; i < Part::kRows; ++i) {

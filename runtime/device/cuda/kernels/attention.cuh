@@ -7,13 +7,19 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/device/cuda/kernels/tiles.cuh"
+#include "runtime/device/cuda/kernels/tensor_tiles.cuh"
+#include "runtime/device/cuda/kernels/wide_tiles.cuh"
 #include "runtime/device/operands/attention.h"
 #include "runtime/device/operands/check.h"
 
 namespace pipec::cuda {
+
+// What multiplies numbers of a type.
+template <typename T>
+using Tiles = std::conditional_t<sizeof(T) == 2, TensorTiles<T>, WideTiles<T>>;
 
 // Of one head.
 template <typename C>
@@ -46,21 +52,20 @@ struct TileOfScores {
   __device__ __forceinline__ int Column(int i, int j) const { return column + (kTransposed ? i : j); }
   __device__ __forceinline__ bool Sees(int i, int j) const { return head.Sees(Row(i, j), Column(i, j)); }
 
-  // Scores from products of Q and K; `lines`: a tile in shared memory for the time being.
-  __device__ __forceinline__ void Finish(TilePart<C>& part, Vector<C>* lines) const {
+  // Scores from products of Q and K.
+  template <typename Tiles>
+  __device__ __forceinline__ void Finish(TilePart<C>& part, Tiles& tiles) const {
 #pragma unroll
     for (int i = 0; i < TilePart<C>::kRows; ++i) {
 #pragma unroll
       for (int j = 0; j < TilePart<C>::kColumns; ++j) part.values[i][j] *= head.scale;
     }
-    if (head.added == nullptr && head.chosen == nullptr) return;
-    part.Store(lines);
-    ForStored(lines, Mask{*this});
-    part.Restore(lines);
+    if (head.added != nullptr || head.chosen != nullptr) tiles.ForNumbers(part, Mask{*this});
   }
   // No gradient passes where the mask's fill stands.
-  __device__ __forceinline__ void ClearHidden(Vector<C>* d_scores) const {
-    if (head.chosen != nullptr) ForStored(d_scores, Clear{*this});
+  template <typename Tiles>
+  __device__ __forceinline__ void ClearHidden(Tiles& tiles) const {
+    if (head.chosen != nullptr) tiles.ForFactor(Clear{*this});
   }
 
  private:

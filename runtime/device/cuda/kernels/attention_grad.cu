@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kThreads)
          column += 32 * Matrix<T>::kSize) {
       const auto gradient = d_o.Load(row, column), result = o.Load(row, column);
 #pragma unroll
-      for (int u = 0; u < Matrix<T>::kSize; ++u) sum += gradient.values[u] * result.values[u];
+      for (int u = 0; u < Matrix<T>::kSize; ++u) sum += Widen(gradient.values[u]) * Widen(result.values[u]);
     }
     sum = FoldThreads<SumOf, 32>(sum, Compute<T>(0));
     if (threadIdx.x % 32 == 0) along[row] = sum;
@@ -56,10 +56,7 @@ template <typename T>
 __global__ void __launch_bounds__(kTileThreads) QueryGradients(const Backward<T> at, const Results<T> d_q) {
   using C = Compute<T>;
   using Part = TilePart<C>;
-  __shared__ Vector<C> left[kSlice * kUnits];
-  __shared__ Vector<C> right[kSlice * kUnits];
-  __shared__ Vector<C> d_scores[kSide<C> * kUnits];
-  const Factors<C> factors{left, right, d_scores};
+  __shared__ Tiles<T> tiles;
   const OwnTile<C> own(at.q.rows, true);
   const Matrix<T> d_o = at.d_o.OfHead(own.head), q = at.q.OfHead(own.head), k = at.k.OfHead(own.head),
                   v = at.v.OfHead(own.head);
@@ -71,9 +68,9 @@ __global__ void __launch_bounds__(kTileThreads) QueryGradients(const Backward<T>
   for (int column = 0; column < columns; column += kSide<C>) {
     const TileOfScores<C, false> tile{head, own.row, column};
     Part scores, d_weights;
-    AddProductOfRows(q, own.row, k, column, factors, scores);
-    tile.Finish(scores, d_scores);
-    AddProductOfRows(d_o, own.row, v, column, factors, d_weights);
+    tiles.AddProductOfRows(q, own.row, k, column, scores);
+    tile.Finish(scores, tiles);
+    tiles.AddProductOfRows(d_o, own.row, v, column, d_weights);
 #pragma unroll
     for (int i = 0; i < Part::kRows; ++i) {
       const RowBack<C> row(head, logs, along, own.row + Part::FirstRow() + i);
@@ -84,23 +81,20 @@ __global__ void __launch_bounds__(kTileThreads) QueryGradients(const Backward<T>
         d = sees ? exp(scores.values[i][j] - row.log_sum) * (d - row.along) * head.scale : C(0);
       }
     }
-    d_weights.Store(d_scores);
-    tile.ClearHidden(d_scores);
-    AddProductOfTile(k, column, own.column, factors, sums);
+    tiles.StoreFactor(d_weights);
+    tile.ClearHidden(tiles);
+    tiles.AddProductOfFactor(k, column, own.column, sums);
   }
   d_q.OfHead(own.head).Store(own.row, own.column, sums);
 }
 
 // A block for a tile of dK and one of dV: here a tile's rows are a head's columns.
 template <typename T>
-__global__ void __launch_bounds__(kTileThreads)
+__global__ void __launch_bounds__(kTileThreads, 3)
     KeyValueGradients(const Backward<T> at, const Results<T> d_k, const Results<T> d_v) {
   using C = Compute<T>;
   using Part = TilePart<C>;
-  __shared__ Vector<C> left[kSlice * kUnits];
-  __shared__ Vector<C> right[kSlice * kUnits];
-  __shared__ Vector<C> tile[kSide<C> * kUnits];
-  const Factors<C> factors{left, right, tile};
+  __shared__ Tiles<T> tiles;
   const OwnTile<C> own(at.k.rows, false);
   const Matrix<T> d_o = at.d_o.OfHead(own.head), q = at.q.OfHead(own.head), k = at.k.OfHead(own.head),
                   v = at.v.OfHead(own.head);
@@ -111,8 +105,8 @@ __global__ void __launch_bounds__(kTileThreads)
   for (int row = head.causal ? own.row : 0; row < head.rows; row += kSide<C>) {
     const TileOfScores<C, true> scores{head, row, own.row};
     Part weights;
-    AddProductOfRows(k, own.row, q, row, factors, weights);
-    scores.Finish(weights, tile);
+    tiles.AddProductOfRows(k, own.row, q, row, weights);
+    scores.Finish(weights, tiles);
 #pragma unroll
     for (int j = 0; j < Part::kColumns; ++j) {
       const RowBack<C> back(head, logs, along, row + Part::FirstColumn() + j);
@@ -123,12 +117,12 @@ __global__ void __launch_bounds__(kTileThreads)
         weight = sees ? exp(weight - back.log_sum) : C(0);
       }
     }
-    weights.Store(tile);
-    if (own.column < v.columns) AddProductOfTile(d_o, row, own.column, factors, value_sums);
+    tiles.StoreFactor(weights);
+    if (own.column < v.columns) tiles.AddProductOfFactor(d_o, row, own.column, value_sums);
     if (own.column >= q.columns) continue;
     Part d_weights;
-    AddProductOfRows(v, own.row, d_o, row, factors, d_weights);
-    weights.Restore(tile);
+    tiles.AddProductOfRows(v, own.row, d_o, row, d_weights);
+    tiles.RestoreFactor(weights);
 #pragma unroll
     for (int j = 0; j < Part::kColumns; ++j) {
       const RowBack<C> back(head, logs, along, row + Part::FirstColumn() + j);
@@ -139,9 +133,9 @@ __global__ void __launch_bounds__(kTileThreads)
         d = sees ? weights.values[i][j] * (d - back.along) * head.scale : C(0);
       }
     }
-    d_weights.Store(tile);
-    scores.ClearHidden(tile);
-    AddProductOfTile(q, row, own.column, factors, key_sums);
+    tiles.StoreFactor(d_weights);
+    scores.ClearHidden(tiles);
+    tiles.AddProductOfFactor(q, row, own.column, key_sums);
   }
   d_k.OfHead(own.head).Store(own.row, own.column, key_sums);
   d_v.OfHead(own.head).Store(own.row, own.column, value_sums);
