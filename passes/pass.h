@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "compiler/cost/cluster.h"
 #include "compiler/ir/module.h"
 
@@ -57,6 +58,10 @@ struct CompileOptions {
   uint64_t seed = 0;
   // Bytes of workspace that the kernel of a node wants on its rank's device, beside the arena; null, or 0: not known.
   std::function<int64_t(const Node& node, int rank)> workspace_bytes;
+  // Bytes that a rank's device wants beside both, for the scalars and inputs of one step: of so many microbatches, of
+  // trained parameters up to such an index, and of inputs of so many bytes each a microbatch; null, or 0: none.
+  std::function<int64_t(int rank, int64_t microbatches, int64_t parameters, absl::Span<const int64_t> input_bytes)>
+      step_bytes;
 };
 
 struct PassContext {

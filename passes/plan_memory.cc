@@ -12,7 +12,9 @@
 // (plan_rounds.h).
 #include <algorithm>
 #include <map>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "compiler/ir/once_a_step.h"
 #include "compiler/ir/validate_at.h"
 #include "passes/check_in_place.h"
@@ -40,10 +42,35 @@ int64_t WorkspaceBytes(const RankMemory& memory, int rank, const CompileOptions&
   return bytes;
 }
 
+// What the device keeps of steps that are under way or fed ahead: two, or as many as overlap.
+int64_t StepBytes(const Module& module, int rank, const std::vector<Storage>& storages,
+                  const CompileOptions& options) {
+  if (!options.step_bytes) return 0;
+  absl::flat_hash_map<const Value*, int64_t> trained;
+  for (const TrainedParameter& parameter : module.training.parameters)
+    trained.emplace(parameter.parameter, static_cast<int64_t>(trained.size()));
+  int64_t parameters = 0;
+  std::vector<int64_t> inputs;
+  for (const Storage& storage : storages) {
+    for (const Value* value : storage.values) {
+      if (value->kind() == ValueKind::kInput) inputs.push_back(value->type.bytes());
+      if (const auto it = trained.find(value); it != trained.end())
+        parameters = std::max(parameters, it->second + 1);
+    }
+  }
+  int64_t steps = 2;
+  if (module.schedule.asynchronous()) {
+    steps = 1;
+    for (const Action& action : module.schedule.ranks[rank]) steps = std::max<int64_t>(steps, action.lag + 1);
+  }
+  return steps * options.step_bytes(rank, module.schedule.shape.microbatches, parameters, inputs);
+}
+
 // All ranks together get as much as takes a few seconds at most.
 PlacementEffort EffortOf(int rank, int ranks, const CompileOptions& options, int64_t workspace) {
   constexpr int64_t kSteps = 16'000'000;
-  PlacementEffort effort{.items = std::clamp(32768 / ranks, 1024, 8192), .steps = ranks > 16 ? 0 : kSteps / ranks};
+  PlacementEffort effort{.items = std::clamp(32768 / ranks, 1024, 8192),
+                         .steps = ranks > 16 ? 0 : kSteps / ranks};
   if (options.draft_memory)
     effort.draft_limit = std::max<int64_t>(0, MemoryLimits(options.cluster)[rank] - workspace);
   return effort;
@@ -104,7 +131,7 @@ absl::StatusOr<RankMemory> PlanRank(const Module& module, int rank, const Compil
   const std::vector<Storage> storages = BuildStorages(module, rank, programs);
   RankMemory memory;
   memory.programs = std::move(programs.programs);
-  memory.workspace_bytes = WorkspaceBytes(memory, rank, options);
+  memory.workspace_bytes = WorkspaceBytes(memory, rank, options) + StepBytes(module, rank, storages, options);
   if (module.schedule.asynchronous()) {
     RETURN_IF_ERROR(PlanRounds(module, rank, storages, of_weights, memory));
   } else {

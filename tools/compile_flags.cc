@@ -16,6 +16,7 @@
 #include "runtime/base/counted.h"
 #include "runtime/base/regex.h"
 #include "runtime/base/status.h"
+#include "runtime/executor/step_block.h"
 #include "tools/read_text.h"
 
 namespace pipec {
@@ -340,6 +341,11 @@ void CompileFlags::AskForWorkspace() {
   for (const DeviceProfile& device : context_.options.cluster.devices) known.push_back(device.name == "cpu");
   context_.options.workspace_bytes = [kernels = kernels_, threads, known](const Node& node, int rank) {
     return known[rank] ? kernels->BytesOf(node, threads) : 0;
+  };
+  // GPUs are behind their host.
+  context_.options.step_bytes = [known](int rank, int64_t microbatches, int64_t parameters,
+                                        absl::Span<const int64_t> input_bytes) {
+    return known[rank] ? 0 : StepBlock::DeviceBytes(microbatches, parameters, input_bytes);
   };
 }
 

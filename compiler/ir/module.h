@@ -141,7 +141,7 @@ struct RankMemory {
   int64_t lower_bound = 0;  // of arena_bytes: the largest sum of bytes that are live at once
   // What is live when most is, by kind; gaps between it, and what the arena has beyond that, count as transients.
   std::array<int64_t, kBufferKinds> peaks = {};
-  int64_t workspace_bytes = 0;  // that kernels want beside the arena, as far as it is known
+  int64_t workspace_bytes = 0;  // that kernels and steps want beside the arena, as far as it is known
   int64_t needed_bytes() const { return arena_bytes + workspace_bytes; }
 };
 

@@ -29,7 +29,7 @@ struct StageRow {
   std::string device;          // of its rank
   int64_t memory_limit = 0;    // of its rank; 0: none
   int64_t peak_bytes = 0;      // of its rank
-  int64_t workspace_bytes = 0; // of its rank, beside that: what its kernels want, as far as it is known
+  int64_t workspace_bytes = 0; // of its rank, beside that: what its kernels and steps want, as far as it is known
   // Of its rank: the largest sum of what is live at once, instruction by instruction over its list of actions
   // (passes/rank_timeline.h). No layout is smaller. Where steps overlap, a slot is live for all of the step.
   int64_t live_bytes = 0;

@@ -55,10 +55,11 @@ std::string ReportText(const Report& report) {
   if (report.bound_ratio > 0) {
     absl::StrAppendFormat(&out, "slowest stage over bound  %.3f (%s)\n", report.bound_ratio, simulated);
   }
-  absl::StrAppendFormat(&out, "peak memory               %s (planned)%s\n", FormatSize(report.peak_bytes),
-                        report.workspace_bytes == 0
-                            ? ""
-                            : absl::StrCat(", and ", FormatSize(report.workspace_bytes), " of workspace for kernels"));
+  std::string workspace;
+  if (report.workspace_bytes > 0) {
+    workspace = absl::StrCat(", and ", FormatSize(report.workspace_bytes), " of workspace for kernels and steps");
+  }
+  absl::StrAppendFormat(&out, "peak memory               %s (planned)%s\n", FormatSize(report.peak_bytes), workspace);
   if (!report.advice.empty()) out += "\n";
   for (const std::string& advice : report.advice) absl::StrAppend(&out, "advice: ", advice, "\n");
   return out;

@@ -12,7 +12,18 @@ namespace {
 
 int64_t Align(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
+int64_t ScalarBytes(int64_t microbatches, int64_t parameters) {
+  return Align(microbatches * sizeof(StepScalars)) + Align(parameters * sizeof(ParameterScalars));
+}
+
 }  // namespace
+
+int64_t StepBlock::DeviceBytes(int64_t microbatches, int64_t parameters,
+                               absl::Span<const int64_t> input_bytes) {
+  int64_t bytes = ScalarBytes(microbatches, parameters);
+  for (const int64_t input : input_bytes) bytes += microbatches * Align(input);
+  return bytes;
+}
 
 absl::StatusOr<std::unique_ptr<StepBlock>> StepBlock::Create(const plan::RankPlan& rank_plan, Device& device,
                                                              LaggingDevice& lagging) {
@@ -20,8 +31,7 @@ absl::StatusOr<std::unique_ptr<StepBlock>> StepBlock::Create(const plan::RankPla
   const int64_t microbatches = rank_plan.microbatches();
   for (const plan::Parameter& parameter : rank_plan.parameters())
     block->parameters_ = std::max<int64_t>(block->parameters_, parameter.index() + 1);
-  block->scalar_bytes_ =
-      Align(microbatches * sizeof(StepScalars)) + Align(block->parameters_ * sizeof(ParameterScalars));
+  block->scalar_bytes_ = ScalarBytes(microbatches, block->parameters_);
   int64_t end = block->scalar_bytes_;
   std::vector<int64_t> inputs, outputs;  // where they lie
   const auto place = [&](const plan::Port& port, std::vector<int64_t>& at, std::vector<int64_t>& bytes) {
@@ -31,8 +41,12 @@ absl::StatusOr<std::unique_ptr<StepBlock>> StepBlock::Create(const plan::RankPla
       end += Align(bytes.back());
     }
   };
-  for (const plan::Port& port : rank_plan.inputs()) place(port, inputs, block->input_bytes_);
-  block->sent_bytes_ = end;
+  std::vector<int64_t> each;  // input's bytes
+  for (const plan::Port& port : rank_plan.inputs()) {
+    place(port, inputs, block->input_bytes_);
+    each.push_back(block->input_bytes_.back());
+  }
+  block->sent_bytes_ = DeviceBytes(microbatches, block->parameters_, each);
   for (const plan::Port& port : rank_plan.outputs()) place(port, outputs, block->output_bytes_);
   const int64_t figures = end;
   end += Align(sizeof(StepFigures));

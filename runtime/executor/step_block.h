@@ -26,6 +26,10 @@ struct StepFigures {
 
 class StepBlock {
  public:
+  // The device's bytes of a block: of so many microbatches, of parameters that have scalars, and of inputs of so many
+  // bytes each a microbatch.
+  static int64_t DeviceBytes(int64_t microbatches, int64_t parameters, absl::Span<const int64_t> input_bytes);
+
   static absl::StatusOr<std::unique_ptr<StepBlock>> Create(const plan::RankPlan& rank_plan, Device& device,
                                                            LaggingDevice& lagging);
 

@@ -4,6 +4,7 @@
     PIPEC_BIN=FOLDER piperun_test.py
 """
 
+import json
 import os
 import pathlib
 import subprocess
@@ -47,6 +48,25 @@ class Piperun(unittest.TestCase):
         self.assertIn("2 ranks share 1 GPU", self.piperun("replicas", "--device=cuda").stderr)
         self.assertIn("the plan has 2 ranks, this host 1 GPU",
                       self.piperun("replicas", "--device=cuda", "--transport=nccl", code=1).stderr)
+
+    def test_the_plan_counts_what_a_gpu_has_of_steps(self):
+        model, plan = pathlib.Path(self.folder.name, "m.onnx"), pathlib.Path(self.folder.name, "gpu.plan")
+        planned, taken = [], []
+        for schedule, ranks, microbatches in ("1f1b", 1, 4), ("1f1b", 1, 64), ("pipedream-2bw", 2, 4), ("pipedream-2bw", 2, 64):
+            flags = [model, "--device=h200", f"--stages={ranks}", f"--schedule={schedule}", f"--microbatches={microbatches}", "--json"]
+            report = json.loads(run(BIN / "pipec", *flags, "-o", plan).stdout)
+            planned.append({stage["rank"]: stage["workspace_bytes"] for stage in report["stages"]})
+            done = run(BIN / "emulated" / "piperun", plan, "--device=cuda", "--data=synthetic", "--steps=1", "--json")
+            taken.append(dict(enumerate(json.loads(done.stdout)["workspace_bytes"])))
+            if ranks > 1:
+                continue
+            needed = report["peak_bytes"] + report["workspace_bytes"]
+            refused = run(BIN / "pipec", *flags, "--dry-run", "--recompute=none", f"--memory={needed - 1}", code=1).stderr
+            self.assertIn(f"needs {needed} bytes of memory", refused)
+        for few, many in (0, 1), (2, 3):  # kernels want as much of either
+            self.assertEqual({r: planned[many][r] - planned[few][r] for r in planned[few]},
+                             {r: taken[many][r] - taken[few][r] for r in taken[few]})
+            self.assertGreater(min(planned[few].values()), 0)
 
     def test_ranks_share_a_gpu(self):
         self.assertIn("2 ranks share 1 GPU", self.piperun(2, "--device=cuda").stderr)
