@@ -50,7 +50,11 @@ class Fuser {
     if (!narrowing.empty()) Narrow(node, narrowing);
     for (Node* cast : widening) {
       const Value* const wide = cast->output(0);
-      if (wide->uses().empty() && !absl::c_linear_search(graph_.outputs, wide)) Erase(cast, node);
+      if (!wide->uses().empty() || absl::c_linear_search(graph_.outputs, wide)) continue;
+      Value* const small = cast->input(0);
+      const std::string before = wide->name();
+      Erase(cast, node);
+      if (small->producer()) KeepCut(graph_, options_, before, small);
     }
     return true;
   }

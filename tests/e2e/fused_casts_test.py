@@ -31,6 +31,9 @@ class FusedCasts(Case):
             for schedule, how in [*pipelines(stages=4, microbatches=4), ("recompute", ["--stages=4", "--recompute=all"])]:
                 with self.subTest(precision=precision, schedule=schedule):
                     self.assert_same_run(train(*how), apart, schedule)
+            # At what a cast made that is none any more: in front of the normalization, and behind it.
+            for cast in ("add_2/float32", f"ln_1/{'bfloat16' if precision == 'bf16' else 'float16'}"):
+                self.assert_same_run(train("--stages=2", f"--cut=transformer.h.1.{cast}"), apart, cast)
 
     def test_convolutional_nets(self):
         self.run_tool("make-model", "resnet", "--layers=1", "--hidden=4", "--image=3x16x16", "--batch=symbolic", "--seed=1", "-o", self.model)
