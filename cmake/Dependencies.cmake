@@ -46,3 +46,7 @@ find_package(MPI QUIET COMPONENTS CXX)
 # The flags every room shares.
 add_library(pipec_options INTERFACE)
 target_compile_options(pipec_options INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:-Wall;-Wextra;-Wno-sign-compare;-Wno-missing-field-initializers>")
+# GCC 12 has these wrong where it inlines variants, inlined vectors and strings (its bug 105651, of strings).
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(pipec_options INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized;-Wno-restrict>")
+endif()
