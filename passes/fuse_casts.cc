@@ -9,7 +9,6 @@
 //
 // Level model. After gradients and the passes on casts, whose casts of one consumer each are then here; before
 // split-backward, to which a node with its casts is one.
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -112,7 +111,7 @@ absl::StatusOr<bool> FuseCasts(Module& module, const PassContext& context) {
   bool changed = false;
   std::vector<std::pair<Node*, OwnCasts>> nodes;  // no cast, so that none of them is erased
   for (Node* node : module.graph.Nodes()) {
-    if (const std::optional<OwnCasts> casts = OwnCastsOf(node->op(), node->domain()))
+    if (const OwnCasts* casts = OwnCastsOf(node->op(), node->domain()))
       nodes.push_back({node, *casts});
   }
   for (const auto& [node, casts] : nodes) changed |= fuser.Fuse(node, casts);

@@ -17,22 +17,17 @@ constexpr Row kRows[] = {
 #include "runtime/device/ops.def"
 };
 
-const OwnCasts* Find(absl::string_view op, absl::string_view domain) {
+}  // namespace
+
+const OwnCasts* OwnCastsOf(absl::string_view op, absl::string_view domain) {
   for (const Row& row : kRows) {
     if (row.op == op && (domain == row.domain || domain.empty())) return &row.casts;
   }
   return nullptr;
 }
 
-}  // namespace
-
-std::optional<OwnCasts> OwnCastsOf(absl::string_view op, absl::string_view domain) {
-  const OwnCasts* const found = Find(op, domain);
-  return found ? std::optional(*found) : std::nullopt;
-}
-
 InferredTypes InferBetweenCasts(const NodeSpec& spec, InferredTypes (*infer)(const NodeSpec& spec)) {
-  const OwnCasts* const casts = Find(spec.op, spec.domain);
+  const OwnCasts* const casts = OwnCastsOf(spec.op, spec.domain);
   if (!casts || !spec.attributes.Has(kCastTo)) return infer(spec);
   NodeSpec wide = spec;
   Graph behind;  // what the casts would make

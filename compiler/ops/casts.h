@@ -2,8 +2,6 @@
 // another type themselves, as if casts stood around them: runtime/device/ops.def, CASTS. Pass fuse-casts makes them so.
 #pragma once
 
-#include <optional>
-
 #include "absl/strings/string_view.h"
 #include "compiler/ops/infer.h"
 
@@ -17,8 +15,8 @@ struct OwnCasts {
   bool result;      // result 0, too
 };
 
-// Of the helper op of this name, whose ONNX op, if there is one, means the same without `to`; nothing if there is none.
-std::optional<OwnCasts> OwnCastsOf(absl::string_view op, absl::string_view domain);
+// Of the helper op of this name, whose ONNX op, if there is one, means the same without `to`; null if there is none.
+const OwnCasts* OwnCastsOf(absl::string_view op, absl::string_view domain);
 
 // The type rule of such an op: `infer`, which is the rule between the casts.
 InferredTypes InferBetweenCasts(const NodeSpec& spec, InferredTypes (*infer)(const NodeSpec& spec));

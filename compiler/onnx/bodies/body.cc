@@ -39,7 +39,7 @@ Body::Body(const Node& node, absl::string_view operands, absl::string_view scala
   for (const auto& [name, value] : node.attributes) function_.add_attribute(name);
   results_.resize(node.outputs().size());
   for (const Value* operand : node.inputs()) types_.push_back(operand ? operand->type : TensorType{});
-  const std::optional<OwnCasts> casts = OwnCastsOf(node.op(), node.domain());
+  const OwnCasts* const casts = OwnCastsOf(node.op(), node.domain());
   if (!casts || !node.attributes.Has(kCastTo)) return;
   for (int k = casts->first; k <= casts->last; ++k) {
     if (!has(k) || !IsSmallFloat(types_[k].dtype)) continue;
